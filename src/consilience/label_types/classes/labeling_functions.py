@@ -6,9 +6,10 @@ authors make functions of one precision P(class | vote), whatever the class. The
 
     log p_c + sum over the votes of log(precision[vote, c] / p_c),     p: class shares of the items with a vote,
 
-and EM learns p. If votes for rare classes are less often right, which pairs of votes show (`precision_is_common`), one
-error rate P(vote | class) is common instead, and p counts once: ``log p_c + sum log P(vote | c)``. Known labels replace
-the common number event by event, as far as their evidence goes.
+and EM learns p. Where the balance is told, it is the first p, and the p that votes are measured against is such that
+labels have the told balance on average. If votes for rare classes are less often right, which pairs of votes show
+(`precision_is_common`), one error rate P(vote | class) is common instead, and p counts once: ``log p_c + sum log P(vote
+| c)``. Known labels replace the common number event by event, as far as their evidence goes.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class ClassParameters(Parameters):
     table: Annotated[FloatArray, Axes("m k k", 0.0, 1.0)]
     prior: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # class shares of the items with a vote
     # (k,) class shares of the items with a vote that follow from a balance of all items, or zeros where labeling
-    # functions were told none. They replace `prior` in labels, not in what a vote says.
+    # functions were told none. They replace `prior` in labels; what a vote says is still measured against `prior`.
     told: Annotated[FloatArray, Axes("k", 0.0, 1.0)]
     uncovered: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # class probabilities of an item without a vote
     correlation: Correlation  # of errors given the truth
@@ -98,16 +98,16 @@ class ClassParameters(Parameters):
         """Return ``(n, k)`` class probabilities for hard votes ``(n, m)`` or soft votes ``(n, m, k)``."""
         if self.plain:
             return self._vote_shares(labels, observed)
-        found = self.beliefs(labels, observed, self.told if self.told.any() else self.prior)
+        found = self.beliefs(labels, observed)
         if self.are_functions:
             found[votes_per_item(observed) == 0] = self.uncovered
         return found
 
-    def beliefs(self, labels: Batch, observed: BoolArray, prior: FloatArray) -> FloatArray:
-        """Return the same where classes have the given shares, whoever voted."""
+    def beliefs(self, labels: Batch, observed: BoolArray) -> FloatArray:
+        """Return the same, whoever voted."""
         from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
 
-        offset = np.log(np.maximum(prior, FLOOR))
+        offset = np.log(np.maximum(self.told if self.told.any() else self.prior, FLOOR))
         own = np.log(np.maximum(self.prior, FLOOR)) if self.precise else 0.0
         if labels.ndim == 3:
             # A soft vote is a distribution over the classes the source may have meant; its evidence is the average of
@@ -301,7 +301,7 @@ class ClassesLaw(Law):
         from consilience.label_types.classes.kernels import expected_votes
 
         labels, observed = prepared.labels, prepared.observed
-        belief = parameters.beliefs(labels, observed, parameters.prior)
+        belief = parameters.beliefs(labels, observed)
         # Known labels are counted once, at full weight, in `gold`.
         uncounted = votes_per_item(observed) == 0
         if prepared.is_known is not None:
@@ -329,7 +329,14 @@ class ClassesLaw(Law):
         known = max(known, 1e-3)
         if parameters.are_functions:
             prior = parameters.prior
-            if parameters.learns_prior:
+            if parameters.told.any() and parameters.precise:
+                # Beliefs have the told balance on average: votes are measured against shares that make it so. Shares
+                # count once in every vote, so that the step is divided by the votes per item.
+                found = classes + start.gold_classes
+                missing = (found + 1.0) / (parameters.told * found.sum() + 1.0)
+                prior = prior * missing ** (found.sum() / max(float((counts + start.gold).sum()), 1.0))
+                prior = prior / prior.sum()
+            elif parameters.learns_prior:
                 items = known * classes + (1.0 - known) * classes.mean() + start.gold_classes + 1.0
                 prior = items / items.sum()
             uncovered = parameters.uncovered if parameters.told.any() else prior
@@ -742,15 +749,16 @@ def _functions(
     # One rate of errors is one precision of classes that are equally frequent.
     known = start.gold if precise else start.gold / (k * (start.gold_classes + 1.0) / (start.gold_classes + 1.0).sum())
     table = labeling_functions.event_tables(precision, known)
-    told, uncovered, even = np.zeros(k), np.full(k, 1.0 / k), np.full(k, 1.0 / k)
+    told, uncovered, shares = np.zeros(k), np.full(k, 1.0 / k), np.full(k, 1.0 / k)
     if not isinstance(request.prior, str):
         table = labeling_functions.within_balance(table, votes / items, request.prior)
         coverage = float(statistics["voted_items"]) / items
         told, uncovered = labeling_functions.covered_balance(request.prior, votes / items, table, coverage)
+        shares = told
     return replace(
         start,
         table=table,
-        prior=even,
+        prior=shares,
         told=told,
         uncovered=uncovered,
         accuracy=_right_share(votes[:, :, None] * table),
