@@ -332,9 +332,9 @@ class ClassesLaw(Law):
             if parameters.told.any() and parameters.precise:
                 # Beliefs have the told balance on average: votes are measured against shares that make it so. Shares
                 # count once in every vote, so that the step is divided by the votes per item.
-                found = classes + start.gold_classes
-                missing = (found + 1.0) / (parameters.told * found.sum() + 1.0)
-                prior = prior * missing ** (found.sum() / max(float((counts + start.gold).sum()), 1.0))
+                items = classes + start.gold_classes
+                missing = (items + 1.0) / (parameters.told * items.sum() + 1.0)
+                prior = prior * missing ** (items.sum() / max(float((counts + start.gold).sum()), 1.0))
                 prior = prior / prior.sum()
             elif parameters.learns_prior:
                 items = known * classes + (1.0 - known) * classes.mean() + start.gold_classes + 1.0
