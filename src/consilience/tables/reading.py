@@ -175,7 +175,8 @@ def _first_column_of_ids(table: Any, drop: Iterable[str]) -> str | None:
     columns = [frame.get_column(name) for name in frame.columns if name not in drop]
     if len(columns) < 3 or len(frame) < 2 or columns[0].dtype != nw.String or columns[0].is_null().any():
         return None
-    repeats = [column.dtype.is_numeric() or column.drop_nulls().is_duplicated().any() for column in columns]
+    said = [column.drop_nulls() for column in columns]
+    repeats = [column.dtype.is_numeric() or column.n_unique() < len(column) for column in said]
     return str(columns[0].name) if repeats[1:] == [True] * (len(columns) - 1) and not repeats[0] else None
 
 
