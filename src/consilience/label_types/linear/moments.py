@@ -261,7 +261,7 @@ class LinearMoments:
             usable = (labeled > MIN_COMMON_ITEMS) & self.varied & gold.varied[-1]
             gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
             # Mean and spread of the known labels are themselves from few: hence the width of Student's t.
-            wide = np.sqrt((labeled - 1.0) / np.maximum(labeled - 3.0, 1.0))
+            wide = np.sqrt(np.maximum(labeled - 1.0, 0.0) / np.maximum(labeled - 3.0, 1.0))
             gold_error = np.where(usable, wide * _error(gold_value, labeled, np.median(self.unit)), np.inf)
         return PairTable(value, error, count, gold_value, gold_error, None, self.squared_difference)
 
