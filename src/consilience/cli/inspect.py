@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -15,7 +17,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
-from consilience.cli.commands import Command
+from consilience.cli.commands import Command, in_options
 from consilience.cli.loading import (
     cells_by_item,
     describe,
@@ -26,8 +28,8 @@ from consilience.cli.loading import (
     shown_content,
     table_of,
     without_shown,
-    write_page,
 )
+from consilience.cli.origins import Loaded
 from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
 from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import ConsilienceWarning, FileFormatError
@@ -39,6 +41,7 @@ from consilience.labeling import summarize
 from consilience.labeling.summary import EQUAL, costs_between
 from consilience.tables.display import figure
 from consilience.tables.encoding import encode
+from consilience.tables.files import write_text
 from consilience.tables.notation import NOTATIONS
 from consilience.votes import Votes
 
@@ -421,6 +424,15 @@ def report(
         write_all({target: lambda path: write_page(path, fitted, loaded, title or votes.name, content)})
     output.text(f"Wrote the report to {target}")
     output.document({"report": str(target), "items": len(loaded.votes)})
+
+
+def write_page(path: Path, model: LabelModel, loaded: Loaded, title: str, content: Any) -> None:
+    """Write the report, which ends with the command that made it."""
+    from consilience.report.page import page_of  # with its templates; most commands write no page
+
+    command = shlex.join(["consilience", *sys.argv[1:]])
+    page = page_of(model, loaded.votes, loaded.gold, title, show=content, command=command, words=in_options)
+    write_text(path, page)
 
 
 @click.command(cls=Command, examples=("consilience spaces",))

@@ -16,7 +16,8 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command
-from consilience.cli.loading import describe, load, opened, read_raw, shown_content, table_of, without_shown, write_page
+from consilience.cli.inspect import write_page
+from consilience.cli.loading import describe, load, opened, read_raw, shown_content, table_of, without_shown
 from consilience.cli.origins import Loaded, origin_of, write_back
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, counted, write_all
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean

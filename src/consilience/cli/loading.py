@@ -1,10 +1,8 @@
-"""From the arguments of a command to votes, their label type and known labels, in memory or with an engine."""
+"""From the arguments of a command to votes, their label type, known labels and what items show, or to an engine."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +35,7 @@ from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
 from consilience.tables.cleaning import as_the_space_reads, odd_columns, read_by
 from consilience.tables.display import SourceTable
-from consilience.tables.files import read_table, write_text
+from consilience.tables.files import read_table
 from consilience.tables.frames import ALIASES
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared, guess_space, space_of_text, word_for
@@ -416,15 +414,6 @@ def item_key(item: Any) -> str:
 
 
 # --- what the report and the review show with the items ------------------------------------------------------
-
-
-def write_page(path: Path, model: LabelModel, loaded: Loaded, title: str, content: Any) -> None:
-    """Write the report, which ends with the command that made it."""
-    from consilience.report.page import page_of  # with its templates; most commands write no page
-
-    command = shlex.join(["consilience", *sys.argv[1:]])
-    page = page_of(model, loaded.votes, loaded.gold, title, show=content, command=command, words=in_options)
-    write_text(path, page)
 
 
 def shown_file(show: str | None, votes: Path) -> tuple[Path, list[str]]:
