@@ -352,12 +352,12 @@ CLAIMS = (
         targets="one of each level, (network|labels)",
         reason="The paper's sets and network, on other queries and documents. The plain vote of all ten features is "
         "better than ours, because their errors are crossed. BM25 and two language models of the whole text order "
-        "nearly all pairs alike; with the Dirichlet model, tf-idf and tf they share the text, with title and anchor "
-        "the formula. Judged by the gold they agree with both by .2 to .3 more than their qualities would make them, while "
-        "these two share .1 with each other. In our model a source belongs to one group, so that whoever errs with "
-        "everybody looks best: BM25 is taken to put 5% of the pairs in the wrong order, and it is 29%. The plain vote "
-        "counts the first camp as four of ten. The votes alone fit our reading; the finding `competing-groups` warns, "
-        "and known sets help.",
+        "nearly all pairs alike; with the Dirichlet model, tf-idf and tf they share the text, with title and "
+        "anchor the formula. Judged by the gold they agree with both by .2 to .3 more than their qualities would "
+        "make them, while these two share .1 with each other. In our model a source belongs to one group, so that "
+        "whoever errs with everybody looks best: BM25 is taken to put 5% of the pairs in the wrong order, and it "
+        "is 29%. The plain vote counts the first camp as four of ten. The votes alone fit our reading; the "
+        "finding `competing-groups` warns, and known sets help.",
         needs="It reads `letor_mq2008`, which stands in for MSLR-WEB10K.",
         why="better than BM25 and a tenth of the gold, but the plain vote of all ten sources is better still",
     ),
