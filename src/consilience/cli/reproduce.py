@@ -174,7 +174,9 @@ def _chosen(
             hint = did_you_mean(name, experiments) or " --list shows them."
             raise BadInputError(f"There is no experiment {name!r}.{hint}")
         for option, variable, what in lacking[name]:
-            raise BadInputError(f"{name} reads {what}. Pass {option} FOLDER, or set {variable}.")
+            raise BadInputError(
+                f"{name} reads {what}. Pass {option} FOLDER, or set {variable}; experiments/README.md says what it holds."
+            )
         if full and experiments[name].full is None:
             raise BadInputError(f"{name} has no larger size than its default. Leave --full out.")
     return [experiments[name] for name in dict.fromkeys(names)]
