@@ -114,8 +114,9 @@ class _Table:
 
 
 def _read(data: str, folder: Folder, file: str, columns: Sequence[str], rows: int) -> _Table:
-    """Read a file of a data set that has so many rows."""
-    table = _read_table(_find(data, data_folder(folder) / data / file), columns)
+    """Read a file of a data set that has so many rows; a CSV file of the same name will do."""
+    path = data_folder(folder) / data / file
+    table = _read_table(_find(data, path, path.with_suffix(".csv")), columns)
     _check_size(table.path, len(next(iter(table.columns.values()))), "rows", rows)
     return table
 

@@ -141,8 +141,9 @@ def _tell(number: int, story: Story, target: Path, output: Output, seed: int) ->
     if len(rescued):
         row = int(rescued[np.argmax(sure[rescued])])
         shown = label_table(model, votes[row : row + 1]).to_pylist()[0]
+        count = "1 item" if len(rescued) == 1 else f"{len(rescued)} items"
         output.text(
-            f"On {len(rescued)} items the plain vote is wrong and consilience right, for instance on {shown['item']}: "
+            f"On {count} the plain vote is wrong and consilience right, for instance on {shown['item']}: "
             f"{shown['label']!r} (confidence {sure[row]:.2f})."
         )
     write_labels(target, model, votes, force=True)

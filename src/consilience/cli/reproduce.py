@@ -175,7 +175,7 @@ def _chosen(
             raise BadInputError(f"There is no experiment {name!r}.{hint}")
         for option, variable, what in lacking[name]:
             raise BadInputError(
-                f"{name} reads {what}. Pass {option} FOLDER, or set {variable}; experiments/README.md says what it holds."
+                f"{name} reads {what}. Pass {option} FOLDER, or set {variable}; see experiments/README.md."
             )
         if full and experiments[name].full is None:
             raise BadInputError(f"{name} has no larger size than its default. Leave --full out.")
