@@ -31,6 +31,7 @@ class Axes:
     infinite: bool = False  # whether infinity is a value
     missing: bool = False  # whether NaN is one
     optional: bool = False  # whether the array may be empty instead
+    needs: str = ""  # another field, not empty where this one is not
     # Whether the last two axes are symmetric matrices, without a negative eigenvalue, and without one that is zero
     symmetric: bool = False
     covariance: bool = False

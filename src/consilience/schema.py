@@ -85,7 +85,12 @@ def _record(kind: Any, value: Any, place: Place) -> Any:
         raise (place / odd).refused(
             value.get(odd), "no such field" if odd in value else "a value, and the file lacks it"
         )
-    return kind(**{name: checked(_hints(kind)[name], value[name], place / name) for name in names})
+    made = {name: checked(_hints(kind)[name], value[name], place / name) for name in names}
+    for name in names:
+        needs = next((one.needs for one in get_args(_hints(kind)[name]) if isinstance(one, Axes)), "")
+        if needs and made[name].size and not made[needs].size:
+            raise (place / needs).refused(made[needs], f"numbers, as there are some in {name!r}")
+    return kind(**made)
 
 
 def _tuple(hint: Any, value: Any, place: Place) -> tuple[Any, ...]:

@@ -62,6 +62,9 @@ FLOOR = 0.1
 EXACT = 0.995
 #: Rows of a batch are taken together up to so many pairs of sources: their arrays stay in the cache.
 PAIRS = 8_000
+#: Votes of all magnitudes have agreements that are no numbers to reckon with: an error beyond the first says less than a
+#: millionth of a vote, and perfect sources agree by one, so that beyond the second all is error.
+VAGUE, BEYOND = 1e3, 10.0
 #: Beyond so many unknowns steps are found by conjugate gradients.
 DIRECT = 200
 #: Rows leave the batch when at most this share of them has not arrived yet.
@@ -87,10 +90,10 @@ class Problem:
         """Return the problem of a table whose sources are taken in this order."""
         m = table.n_sources
         pick = np.ix_(order, order)
-        usable = (table.usable & np.isfinite(table.value))[pick]
+        usable = (table.usable & np.isfinite(table.value) & (table.error < VAGUE))[pick]
         both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
         votes = np.diag(both)
-        value = np.where(usable, table.value[pick], 0.0)
+        value = np.clip(np.where(usable, table.value[pick], 0.0), -BEYOND, BEYOND)
         # Sources that never disagree might on one of the next items.
         error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
         overlap = np.minimum(both / votes[:, None], 1.0)
@@ -103,9 +106,9 @@ class Problem:
         unit = float(np.median(single[usable])) if usable.any() else 1.0
         gold = None
         if table.has_gold and table.gold_value is not None and table.gold_error is not None:
-            known = (np.isfinite(table.gold_error) & np.isfinite(table.gold_value))[order]
+            known = ((table.gold_error < VAGUE) & np.isfinite(table.gold_value))[order]
             exact = np.maximum(np.where(known, table.gold_error[order], 1.0), 1.0 / (votes + 1.0))
-            gold = np.where(known, [table.gold_value[order], 1.0 / exact**2], 0.0)
+            gold = np.where(known, [np.clip(table.gold_value[order], -BEYOND, BEYOND), 1.0 / exact**2], 0.0)
         return cls(value, usable, error**2, overlap, 1.0 / (1.0 + crowded), follows, unit / votes, forward, gold)
 
     @property

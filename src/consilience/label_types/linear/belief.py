@@ -53,7 +53,7 @@ class LinearParameters(Parameters):
     # Moments of known labels, as `known_moments` has them
     known: Annotated[FloatArray, Axes("known", optional=True)] = field(default_factory=_nothing)
     # Quantile functions, if lines are those of ranks
-    knots: Annotated[FloatArray, Axes("m knots", optional=True)] = field(default_factory=_nothing)
+    knots: Annotated[FloatArray, Axes("m knots", optional=True, needs="say")] = field(default_factory=_nothing)
     learns: bool = False  # whether EM may change anything
 
     @property
