@@ -62,8 +62,8 @@ FLOOR = 0.1
 EXACT = 0.995
 #: Rows of a batch are taken together up to so many pairs of sources: their arrays stay in the cache.
 PAIRS = 8_000
-#: Votes of all magnitudes have agreements that are no numbers to reckon with: an error beyond the first says less than a
-#: millionth of a vote, and perfect sources agree by one, so that beyond the second all is error.
+#: Votes of all magnitudes have agreements that nobody can reckon with. An error beyond the first says less than a
+#: millionth of a vote; perfect sources agree by one, so that beyond the second all is error.
 VAGUE, BEYOND = 1e3, 10.0
 #: Beyond so many unknowns steps are found by conjugate gradients.
 DIRECT = 200
