@@ -9,7 +9,6 @@ solves the same equations for the two error rates of a binary indicator, and `is
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.pair_table import LIMIT, PairTable
@@ -114,6 +113,8 @@ def isotropic_costs(pair_cost: FloatArray, weight: FloatArray) -> tuple[FloatArr
     # An odd cycle of pairs: in the double cover a step always changes sides, so a source meets its own mirror image
     # exactly if some closed walk through it has odd length.
     m, nothing = len(linked), np.zeros_like(linked)
+    from scipy.sparse.csgraph import connected_components
+
     component = connected_components(np.block([[nothing, linked], [linked, nothing]]), directed=False)[1]
     identified = component[:m] == component[m:]
     value = np.zeros(len(weight))
@@ -172,6 +173,8 @@ def recover_signs(covariance: FloatArray, magnitude: FloatArray) -> FloatArray:
     candidates = [np.ones(len(covariance)), *np.where(leading.T < 0, -1.0, 1.0)]
     improved = [_flip_while_better(covariance, signs) for signs in candidates]
     best = max(improved, key=lambda signs: float(signs @ covariance @ signs))
+    from scipy.sparse.csgraph import connected_components
+
     component = connected_components(covariance != 0, directed=False)[1]
     total = np.bincount(component, best * magnitude)[component]
     return np.where(total < 0, -best, best)

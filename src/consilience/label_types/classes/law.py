@@ -40,7 +40,8 @@ from consilience.estimation.protocol import (
     Trust,
 )
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.classes import labeling_functions
+from consilience.label_types.classes import labeling_functions, small
+from consilience.label_types.classes.small import is_small
 from consilience.label_types.dirichlet import log_evidence, log_surprise, shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -105,8 +106,6 @@ class ClassParameters(Parameters):
 
     def beliefs(self, labels: Batch, observed: BoolArray) -> FloatArray:
         """Return the same, whoever voted."""
-        from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
-
         offset = np.log(np.maximum(self.told if self.told.any() else self.prior, FLOOR))
         own = np.log(np.maximum(self.prior, FLOOR)) if self.precise else 0.0
         if labels.ndim == 3:
@@ -119,10 +118,15 @@ class ClassParameters(Parameters):
         table = np.zeros((m, k + 1, k))  # what each vote adds to each class; the last row, abstaining, adds nothing
         table[:, :k] = np.log(np.maximum(self.table, FLOOR)) - own
         table = table.reshape(-1, k)
-        if few_votes(observed):
-            return beliefs_from_few(labels, observed, table, offset, self.correlation)
-        shared = bool(self.correlation.any())
+        few = few_votes(observed)
+        shared = bool(self.correlation.any()) and not few
         shares = discount_correlated(observed, self.correlation) if shared else np.empty((0, 0))
+        if not few and is_small(labels, k):
+            return small.beliefs(labels, observed, table, offset, shares)
+        from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
+
+        if few:
+            return beliefs_from_few(labels, observed, table, offset, self.correlation)
         return beliefs(labels, observed, table, offset, shares)
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
@@ -187,8 +191,6 @@ class ClassesLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.classes.kernels import count_few_pairs, count_pairs
-
         labels, observed = chunk.labels, chunk.observed
         k, m = self.n_classes, observed.shape[1]
         if labels.ndim == 3 or m * k <= MAX_EVENTS:
@@ -196,7 +198,12 @@ class ClassesLaw(Law):
                 flat = (labels * observed[:, :, None]).reshape(len(chunk), m * k)
                 votes, pairs, both = flat.sum(axis=0).reshape(m, k), flat.T @ flat, None
             else:
-                pairs = (count_few_pairs if few_votes(observed) else count_pairs)(labels, observed, k)
+                if is_small(labels, k):
+                    pairs = small.count_pairs(labels, observed, k)
+                else:
+                    from consilience.label_types.classes.kernels import count_few_pairs, count_pairs
+
+                    pairs = (count_few_pairs if few_votes(observed) else count_pairs)(labels, observed, k)
                 votes, both = np.diag(pairs).reshape(m, k), pairs.reshape(m, k, m, k).sum(axis=(1, 3))
             joint = pairs.reshape(m, k, m, k)
             parts = {"pairs": pairs, "agree": np.einsum("acbc->ab", joint)}
@@ -298,8 +305,6 @@ class ClassesLaw(Law):
         return _confusions(start, start, np.zeros((m, k, k)), np.zeros(k), 0.0)
 
     def e_step(self, parameters: ClassParameters, prepared: Chunk) -> Statistics:
-        from consilience.label_types.classes.kernels import expected_votes
-
         labels, observed = prepared.labels, prepared.observed
         belief = parameters.beliefs(labels, observed)
         # Known labels are counted once, at full weight, in `gold`.
@@ -308,7 +313,12 @@ class ClassesLaw(Law):
             uncounted = uncounted | prepared.is_known
         belief[uncounted] = 0.0
         if labels.ndim == 2:
-            counts = expected_votes(labels, observed, belief, few_votes(observed))
+            if is_small(labels, belief.shape[1]):
+                counts = small.expected_votes(labels, observed, belief)
+            else:
+                from consilience.label_types.classes.kernels import expected_votes
+
+                counts = expected_votes(labels, observed, belief, few_votes(observed))
         elif parameters.are_functions:
             counts = np.einsum("nav,nc->avc", labels * observed[:, :, None], belief)
         else:  # which class a judge meant depends on the truth
