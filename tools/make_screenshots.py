@@ -71,6 +71,7 @@ def _card(browser: Any, report: Path, target: Path) -> None:
     """Keep the picture of one contested item: of the first ten that with the most votes."""
     page = browser.new_page(viewport={"width": 900, "height": 900}, color_scheme="light")
     page.goto(report.as_uri())
+    page.evaluate("document.querySelector('header').style.position = 'static'")  # or it lies on a tall card
     rows = [card.locator(".votes > tbody > tr").count() for card in page.locator("article").all()[:10]]
     page.locator("article").nth(rows.index(max(rows))).screenshot(path=target)
     page.close()
