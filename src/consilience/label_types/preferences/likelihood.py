@@ -29,14 +29,15 @@ PSEUDO_JUDGES = 3.0
 PSEUDO_TIES, PSEUDO_VOTES = 0.5, 1.5
 #: Largest tie parameter: 96% ties between equals.
 LARGEST_TIE = 50.0
-#: Precision by which the scores of a single judge's taste are held: that of scores of variance 4.
-TASTE_RIDGE = 0.25
+#: Precision by which the scores of a single judge's taste are held: that of scores of variance 100. What a taste may not
+#: explain looks like noise that all share: with a variance of 4, judges who hardly err were taken for copies.
+TASTE_RIDGE = 0.01
 #: Residuals are never taken as surer than by this variance of the outcome; the largest one is 1.
 LEAST_VARIANCE = 0.2
 #: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
 DRAWS, WIDER = 64, 1.3
 #: Rounds of the fits (arena, prompts, polish), steps at which they stop, and Newton steps to a taste: time only.
-ROUNDS, PROMPT_ROUNDS, POLISH_ROUNDS, TOLERANCE, POLISH_TOLERANCE, TASTE_STEPS = 200, 60, 25, 1e-4, 2e-3, 8
+ROUNDS, PROMPT_ROUNDS, POLISH_ROUNDS, TOLERANCE, POLISH_TOLERANCE, TASTE_STEPS = 200, 60, 25, 1e-4, 2e-3, 25
 #: Steps to the scores before the first draw, and from round to round: time only.
 FIRST_STEPS, NEXT_STEPS = 16, 3
 #: Prior precision of what is known.
