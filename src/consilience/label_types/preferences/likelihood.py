@@ -29,8 +29,8 @@ PSEUDO_JUDGES = 3.0
 PSEUDO_TIES, PSEUDO_VOTES = 0.5, 1.5
 #: Largest tie parameter: 96% ties between equals.
 LARGEST_TIE = 50.0
-#: Precision by which the scores of a single judge's taste are held: that of scores of variance 100. What a taste may not
-#: explain looks like noise that all share: with a variance of 4, judges who hardly err were taken for copies.
+#: Precision by which the scores of a single judge's taste are held: that of scores of variance 100. What a taste may
+#: not explain looks like noise that all share: with a variance of 4, judges who hardly err were taken for copies.
 TASTE_RIDGE = 0.01
 #: Residuals are never taken as surer than by this variance of the outcome; the largest one is 1.
 LEAST_VARIANCE = 0.2
