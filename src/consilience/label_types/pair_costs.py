@@ -245,9 +245,12 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     tied = totals <= lowest + 1e-9 * np.maximum(np.abs(lowest), 1e-300)
     heard = np.where(tied, weights, -1.0)
     tied &= heard >= heard.max(axis=1, keepdims=True) * (1.0 - 1e-9)
-    chosen = tied.argmax(axis=1)
-    for row in np.flatnonzero(tied.sum(axis=1) > 1).tolist():
-        chosen[row] = min(np.flatnonzero(tied[row]).tolist(), key=lambda source: _rank(votes[row, source]))
+    if votes.ndim == 2 and votes.dtype.kind in "biuf":
+        chosen = np.where(tied, votes, np.inf).argmin(axis=1)
+    else:
+        chosen = tied.argmax(axis=1)
+        for row in np.flatnonzero(tied.sum(axis=1) > 1).tolist():
+            chosen[row] = min(np.flatnonzero(tied[row]).tolist(), key=lambda source: _rank(votes[row, source]))
     return np.asarray(votes[np.arange(n), chosen])
 
 
