@@ -307,8 +307,9 @@ class ClassesLaw(Law):
     def e_step(self, parameters: ClassParameters, prepared: Chunk) -> Statistics:
         labels, observed = prepared.labels, prepared.observed
         belief = parameters.beliefs(labels, observed)
-        # Known labels are counted once, at full weight, in `gold`.
-        uncounted = votes_per_item(observed) == 0
+        # A vote that stands alone shows no confusion, only what was believed of it before. Known labels are counted
+        # once, at full weight, in `gold`.
+        uncounted = votes_per_item(observed) < (1 if parameters.are_functions else 2)
         if prepared.is_known is not None:
             uncounted = uncounted | prepared.is_known
         belief[uncounted] = 0.0
