@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from consilience.tables.files import replace_file
 #: Version of the file format; files of another version are refused with a message.
 FORMAT = 1
 _HEADER = "header.json"
+#: Types of arguments that the constructors of spaces take without looking.
+PLAIN = (bool, str, bool | None, str | None)
 #: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
     name: space
@@ -201,6 +203,9 @@ def _space(described: Mapping[str, Any], outermost: str, place: Place) -> LabelS
         else value
         for key, value in given.items()
     }
+    for key, hint in get_type_hints(SPACES[name].__init__).items():
+        if key in arguments and (hint in PLAIN or get_origin(hint) is Literal):
+            checked(hint, arguments[key], place / "space_arguments" / key)
     try:
         return SPACES[name](**arguments)
     except ModelFormatError:
