@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
+from consilience.label_types.base import FARTHEST as LARGEST
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.manifolds.curved import HyperbolicGeometry, RotationGeometry, SphereGeometry
@@ -460,5 +461,12 @@ class SPD(GeometricSpace):
             numbers,
             lambda index: f"is not positive definite: its smallest eigenvalue is {values[index, 0]:.6g}",
             "Add a small multiple of the identity, or use space.project(matrices).",
+        )
+        # The ratio of any two eigenvalues, and its square, stay finite numbers.
+        self._refuse(
+            (values[:, -1] > LARGEST) | (values[:, 0] < 1.0 / LARGEST),
+            numbers,
+            lambda index: f"has eigenvalues from {values[index, 0]:.3g} to {values[index, -1]:.3g}",
+            f"Choose a unit in which they are between {1.0 / LARGEST:g} and {LARGEST:g}.",
         )
         return symmetric
