@@ -4,6 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
@@ -71,3 +73,17 @@ def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
     monkeypatch.setattr(duplicate_ids, "keys_here", lambda ids: keys(ids) % 7)
     parts = ParquetPartitions(write(tmp_path / "votes", [f"item {number}" for number in range(300)]), SPACE)
     parts.check_ids()
+
+
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 40), min_size=1, max_size=30), max_size=5))
+def test_runs_of_rising_ids_are_apart_only_if_no_id_occurs_twice(pieces):
+    listed = [one for piece in pieces for one in piece]
+    if duplicate_ids.are_apart(duplicate_ids.spans_of(np.array(piece, dtype=np.int64)) for piece in pieces):
+        assert len(set(listed)) == len(listed)
+
+
+def test_a_piece_with_the_end_of_one_file_and_the_beginning_of_another_is_apart_from_the_file_between():
+    pieces = [np.array([0, 1, 2, 6, 7]), np.array([3, 4, 5]), np.array([9, 8])]
+    assert duplicate_ids.are_apart(map(duplicate_ids.spans_of, pieces))
+    assert not duplicate_ids.are_apart(map(duplicate_ids.spans_of, [*pieces, np.array([7, 20])]))
+    assert not duplicate_ids.are_apart(map(duplicate_ids.spans_of, [*pieces, np.array(["a"])]))

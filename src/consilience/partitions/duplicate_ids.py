@@ -7,6 +7,7 @@ Where there are many items they are taken in slices of their keys, so that few k
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,13 @@ from consilience.exceptions import InvalidVotesError
 KEYS = 1 << 24
 #: Repeated keys that are looked at: some may belong to different ids.
 LOOKED_AT = 10_000
+#: Runs of rising ids in a piece that are told apart: pieces of a few files.
+RUNS = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Keys = npt.NDArray[np.int64]
+#: The first and the last id of a run.
+Span = tuple[int, int]
 #: An id, what an error calls the piece it is in, and its row there.
 Place = tuple[Any, str, int]
 
@@ -59,6 +64,29 @@ def repeated(keys: Iterable[Keys]) -> Keys:
         ordered.sort()
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.unique(again)[:LOOKED_AT]
+
+
+def spans_of(ids: npt.NDArray[Any]) -> list[Span] | None:
+    """Return first and last id of each run of rising ids in a piece; None where there are many.
+
+    A piece may hold the end of one file and the beginning of another, so runs end at the widest steps, too.
+    """
+    if ids.dtype.kind not in "iu" or not len(ids) or ids.max() > np.iinfo(np.int64).max:
+        return None
+    step = np.diff(ids.astype(np.float64))
+    wide = np.argsort(step, kind="stable")[-RUNS:] if len(step) > RUNS else np.arange(len(step))
+    ends = np.union1d(np.flatnonzero(ids[1:] <= ids[:-1]), wide)
+    if len(ends) > 2 * RUNS:
+        return None
+    first, last = np.append(0, ends + 1), np.append(ends, len(ids) - 1)
+    return list(zip(ids[first].tolist(), ids[last].tolist(), strict=True))
+
+
+def are_apart(pieces: Iterable[list[Span] | None]) -> bool:
+    """Return whether no run of rising ids reaches into another, so that no id can occur twice."""
+    known = list(pieces)
+    ordered = sorted(span for spans in known for span in spans or ())
+    return None not in known and all(one[1] < two[0] for one, two in pairwise(ordered))
 
 
 def places_of(suspects: Keys, ids: npt.NDArray[Any], keys: Keys, place: str, first_row: int = 0) -> list[Place]:
