@@ -12,17 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pty
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import FileIO
 from pathlib import Path
-from threading import Thread
 
 # Before NumPy is imported: several threads would hide how much work is done.
 os.environ |= {name: "1" for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")}
@@ -118,26 +115,6 @@ class Runner:
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         return Seconds(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
-    def on_terminal(self, arguments: Sequence[str]) -> str:
-        """Return what a command that finds nothing compiled shows on a terminal."""
-        screen, end = pty.openpty()
-        with tempfile.TemporaryDirectory() as kernels, os.fdopen(screen, "rb", buffering=0) as read:
-            shown: list[bytes] = []
-            thread = Thread(target=lambda: shown.extend(_until_closed(read)))
-            thread.start()
-            self.run(["-m", "consilience", *arguments], Path(kernels), stderr=end)
-            os.close(end)
-            thread.join()
-        return b"".join(shown).decode(errors="replace")
-
-
-def _until_closed(file: FileIO) -> Iterator[bytes]:
-    try:
-        while part := file.read(1 << 16):
-            yield part
-    except OSError:  # how Linux says that the other end of a terminal is closed
-        return
-
 
 def median(turns: Sequence[Seconds]) -> Seconds:
     return Seconds(*(float(np.median([getattr(turn, name) for turn in turns])) for name in ("wall", "cpu")))
@@ -209,21 +186,6 @@ def time_large(quick: bool) -> tuple[list[list[str]], list[str]]:
     return rows, judged
 
 
-def watch(runner: Runner) -> list[str]:
-    """Return verdicts on the progress bar of a command that takes longer than two seconds, as it compiles."""
-    command = ["label", "rankings.csv", "-o", "labels.csv", "--force"]
-    seen, quiet = runner.on_terminal(command), runner.on_terminal([*command, "--quiet"])
-    with tempfile.TemporaryDirectory() as kernels, tempfile.TemporaryFile() as piped:
-        runner.run(["-m", "consilience", *command], Path(kernels), stderr=piped.fileno())
-        piped.seek(0)
-        told = piped.read().decode()
-    return [
-        verdict("a long command shows on a terminal what it does", "compiling" in seen, f"{len(seen):,} characters"),
-        verdict("it shows no bar with `--quiet`", "compiling" not in quiet, f"{len(quiet):,} characters"),
-        verdict("it shows no bar in a pipe", "compiling" not in told, f"{len(told):,} characters"),
-    ]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all commands and fits and write ``latency.md``."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -254,7 +216,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             judged.append(
                 verdict(f"`{command}`, warm, within {limit_warm:g} s", warm.wall <= limit_warm, f"{warm.wall:.2f}")
             )
-        judged += [] if given.quick else watch(runner)
     fits = []
     for kind in track(spaces, description="fits"):
         space, most = SPACES[kind]
