@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -77,7 +78,7 @@ def read_score(cell: Any) -> tuple[float, float | None]:
     if isinstance(cell, (bool, np.bool_)):
         raise Unread("no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):
-        if not math.isfinite(cell):
+        if not abs(cell) <= sys.float_info.max:  # a whole number may be larger than any float
             raise Unread("no clear number")
         return float(cell), None
     text = _plain(cell)
