@@ -78,7 +78,8 @@ def read_score(cell: Any) -> tuple[float, float | None]:
     if isinstance(cell, (bool, np.bool_)):
         raise Unread("no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):
-        if not abs(cell) <= sys.float_info.max:  # a whole number may be larger than any float
+        # A whole number may be larger than any float.
+        if not -sys.float_info.max <= cell <= sys.float_info.max:  # type: ignore[operator]
             raise Unread("no clear number")
         return float(cell), None
     text = _plain(cell)
