@@ -79,7 +79,7 @@ def read_score(cell: Any) -> tuple[float, float | None]:
         raise Unread("no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):
         # A whole number may be larger than any float.
-        if not -sys.float_info.max <= cell <= sys.float_info.max:  # type: ignore[operator]
+        if not -sys.float_info.max <= cell <= sys.float_info.max:
             raise Unread("no clear number")
         return float(cell), None
     text = _plain(cell)
