@@ -14,6 +14,7 @@ NOT_STATISTICAL = {
     "METHODS",
     "NAMED_PRIORS",
     "PAIRS",
+    "ROUNDING",
     "STAY",
     "DIRECT",
 }

@@ -101,7 +101,7 @@ def test_the_numbers_do_not_depend_on_the_number_of_threads(name, monkeypatch):
         return model.weight_, model.predict(votes), model.confidence(votes)
 
     for target, name, value in (  # so that a few items are many chunks
-        (label_model, "ROWS", 50),
+        (label_model, "SAMPLE_ROWS", 50),
         (passes, "SAMPLE_ROWS", 40),
         (family, "rows", 30),
         (family, "posterior", noted),
@@ -121,7 +121,8 @@ def test_the_numbers_do_not_depend_on_the_number_of_threads(name, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 def test_functions_of_the_user_are_called_in_one_thread(monkeypatch):
-    monkeypatch.setattr(label_model, "ROWS", 20)
+    monkeypatch.setattr(label_model, "SAMPLE_ROWS", 20)
+    monkeypatch.setattr(type(cs.Metric(abs).law), "rows", 20)
     monkeypatch.setenv("CONSILIENCE_THREADS", "3")
     callers = set()
 

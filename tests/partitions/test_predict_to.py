@@ -134,7 +134,7 @@ def test_skipped_cells_are_counted_silent_pieces_have_null_labels_and_votes_may_
     model = cs.LabelModel(SPACES["scores"]).fit(votes)
     predict_to(model, cs.partitions.InMemoryPartitions.of(votes, rows=70), tmp_path / "labels")
     assert_same_labels(pq.read_table(tmp_path / "labels"), cs.tables.label_table(model, votes))
-    with pytest.raises(UnsupportedError, match=r"no frames of its own.*predict_to"):
+    with pytest.raises(UnsupportedError, match=r"not on Dask or Spark.*predict_to"):
         predict_frame(model, cs.partitions.InMemoryPartitions.of(votes))
-    with pytest.raises(UnsupportedError, match="does not know"):
+    with pytest.raises(UnsupportedError, match="does not work with predict_to"):
         predict_to(model, votes, tmp_path / "more")

@@ -2,19 +2,10 @@
 
 import numpy as np
 import pytest
+from simulated import GivenWeights
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
-
-
-class GivenWeights:
-    """Sources of known weight."""
-
-    def __init__(self, *weight):
-        self.weight = np.array(weight)
-
-    def estimate(self, moments, space, dependencies):
-        return self.weight
 
 
 def fitted(space, votes, *weight, prior="uniform"):
@@ -57,6 +48,7 @@ def test_unanimous_labels_only_voters_items_without_votes_and_unknown_items_are_
     assert ([voice.source for voice in alone.voices], alone.label) == (["ann"], 1)
     nobody = model.explain(votes, "nobody")
     assert (nobody.label, nobody.confidence, nobody.abstained) == (None, 0.0, ("ann", "bob", "cleo", "dan"))
+    assert str(nobody) == "item nobody: no label, because no source voted on it"
     with pytest.raises(InvalidVotesError, match=r"no item 'nobodi'.*Did you mean 'nobody'"):
         model.explain(votes, "nobodi")
 
@@ -72,6 +64,19 @@ def test_rankings_name_the_next_best_order_and_its_extra_cost():
     assert story.margin == pytest.approx(6.0 - 4.5)
     # Without ann the third source outweighs the second, and all three pairs turn.
     assert {voice.source: voice.contribution for voice in story.voices} == {"ann": 3.0, "bob": 3.0, "cleo": 0.0}
+
+
+def test_negative_margin_is_explained_by_the_expected_cost():
+    line = cs.FiniteMetric([[abs(a - b) for b in range(5)] for a in range(5)], names=[1, 2, 3, 4, 5])
+    votes = cs.Votes.from_matrix([[1, 1, 5, 5, 2], [3, 3, 3, 3, 3]])
+    model = cs.LabelModel(line, method=GivenWeights(0.6, 0.6, 0.6, 0.6, 0.1), decode="bayes").fit(votes)
+    story = model.explain(votes, 0)
+    odds = np.log(model.predict_proba(votes)[0])
+    assert odds[story.label - 1] - odds[story.runner_up - 1] == pytest.approx(story.margin)
+    assert story.margin < 0
+    first = f"{story.runner_up} has more support (margin {story.margin:.2f}), but a larger expected cost"
+    assert first in str(story).splitlines()[0]
+    assert model.explain(votes, 1).margin > 0
 
 
 def test_score_moves_towards_the_others_without_a_source():

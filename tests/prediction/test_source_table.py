@@ -91,7 +91,7 @@ def test_spammers_and_constant_voters_are_named_in_one_finding_and_to_drop():
     model = cs.LabelModel(cs.Classes(4)).fit(said)
     found = {finding.code: finding for finding in model.diagnostics_}
     assert found["guessing-source"].sources == ("source_0", "source_1", "source_2")
-    assert "always the same label: source_0." in found["guessing-source"].message
+    assert "(always the same label: source_0)" in found["guessing-source"].message
     columns = model.sources_.columns
     dropped = {name for name, advice in zip(columns["source"], columns["advice"], strict=True) if advice == "drop"}
     assert dropped == {"source_0", "source_1", "source_2"}
@@ -113,3 +113,13 @@ def test_a_missing_package_is_named_with_its_install_line(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(MissingPackageError, match="pip install polars"):
         table.to_polars()
+
+
+def test_the_share_of_labels_that_differ_from_the_plain_vote_is_counted():
+    rng = np.random.default_rng(0)  # 150 items are fewer than are looked at, so all of them are
+    votes = cs.simulate(cs.Classes(2), rng.integers(2, size=150), [2.9, 2.2, 1.1, 0.4, 0.4], rng)
+    model = cs.LabelModel(cs.Classes(2)).fit(votes)
+    differ = float(np.mean(model.predict(votes) != model.predict_baseline(votes)))
+    assert differ > 0
+    assert model.source_model_.changed == pytest.approx(differ)
+    assert f"{differ:.0%} of the labels differ from the plain vote" in str(model.sources_)

@@ -48,7 +48,7 @@ class Calibration:
         if not np.isfinite(self.stated):
             return ()
         message = (
-            f"On {n_gold} known label{'s' * (n_gold != 1)} the stated confidence was {self.stated:.2f} on average and "
+            f"On {n_gold} known label{'s' * (n_gold != 1)}, the mean confidence was {self.stated:.2f}, and a share of "
             f"{self.observed:.2f} was right. Confidence was calibrated accordingly."
         )
         return (Diagnostic("calibrated", "info", (), message),)

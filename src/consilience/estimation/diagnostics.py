@@ -24,7 +24,7 @@ RIVAL = 0.2
 WEAK = 0.15
 #: Misfit above this is reported: between the octaves .1 and .2 of the engine's grid.
 POOR = 0.14
-#: A source needs two partners with this many common items before its agreement is more than an anecdote.
+#: A source needs this many items in common with each of two others before its agreement means much.
 MIN_OVERLAP = 10
 #: Names shown before a list is cut.
 SHOWN = 8
@@ -42,8 +42,8 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
     silent = float((np.tanh(trust.draws).mean(axis=1) < WEAK).mean())
     if silent > 0.5 and active.sum() > 1:
         message = (
-            f"The sources agree hardly more than chance would explain (probability {silent:.0%}). "
-            "Add better sources, or pass gold= with a few known labels."
+            f"The sources agree hardly more than by chance (probability {silent:.0%}), so the labels are close to "
+            "guesses. Check that all sources labeled the same items, add better sources, or pass gold=."
         )
         found.append(Diagnostic("no-signal", "error", (), message))
     rivals = competing_groups(trust.hypotheses)
@@ -51,7 +51,7 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
         first, second = (request.named(group) for group in rivals)
         message = (
             f"Two groups agree among themselves more than with each other: {listed(first)} against {listed(second)}. "
-            "The votes cannot tell which group follows the truth, so both count; ten known labels (gold=) would decide."
+            "The votes do not show which group is right, so both count; pass gold= with ten known labels to decide."
         )
         found.append(Diagnostic("competing-groups", "warning", (*first, *second), message))
     sure: BoolArray = (trust.together > LIKELY) | request.dependent
@@ -61,7 +61,7 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
         named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:SHOWN]]
         more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
         message = (
-            f"These sources share errors: {'; '.join(named)}{more}. What they have in common counts once; pass "
+            f"These sources share errors: {'; '.join(named)}{more}. Their shared errors count once; pass "
             "dependencies='none' if you know that they are independent."
         )
         found.append(Diagnostic("dependent-pair", "info", request.named(np.flatnonzero(sure.any(axis=1))), message))
@@ -76,8 +76,8 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
         found.append(Diagnostic("adversarial-source", "warning", names, message, advice="fix"))
     if trust.misfit > POOR:
         message = (
-            f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
-            "errors in ways the model cannot see and confidence was lowered. Check 30 items by hand and pass gold=."
+            f"No explanation fits the agreement between the sources (misfit {trust.misfit:.2f}), so they may share "
+            "errors that the model does not see. Confidence was lowered; label 30 items by hand and pass them as gold=."
         )
         found.append(Diagnostic("poor-fit", "info", (), message))
     return tuple(found)
@@ -104,10 +104,10 @@ def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolA
 
 
 def guessing_sources(trust: Trust, constant: BoolArray) -> BoolArray:
-    """Return which sources are probably hardly better than guessing and may be no better at all, if not all are.
+    """Return which sources are probably hardly better than guessing; none if this holds for all of them.
 
-    Where constant sources are the exception, giving one label only speaks for itself: they guess unless it is rather
-    certain that they do not. Labeling functions of one class each are the rule among themselves.
+    If only a minority of the sources is constant, always giving the same label is evidence of guessing: these sources
+    guess unless it is rather certain that they do not. Labeling functions of one class each are all constant.
     """
     quality = np.tanh(trust.draws)
     weak = (quality < WEAK).mean(axis=0)
@@ -134,36 +134,36 @@ def count_findings(
     if count < 3:
         voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
         message = (
-            f"{voters}, and agreement can tell sources apart only from three on. Add sources, or pass gold= with a few "
+            f"{voters}, but it takes three to estimate quality from agreement. Add sources, or pass gold= with a few "
             "known labels."
         )
         found.append(Diagnostic("too-few-sources", "warning", request.named(active), message))
     if names := request.named(~active):
-        message = f"Never voted: {listed(names)}. Nothing can be said about them."
+        message = f"Never voted: {listed(names)}. Remove them, or check how abstentions are coded."
         found.append(Diagnostic("never-votes", "info", names, message, advice="drop"))
     used = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
     constant = law.constant_sources(statistics)
-    # Labeling functions that vote for one class only are the rule in their kind, and tell by where they vote.
+    # Labeling functions often vote for one class only. Their information lies in where they vote.
     everywhere = constant & (votes >= 0.9 * int(statistics["voted_items"]))
     if constant.any() and constant[active].all() and ("votes" not in statistics or (used > 0).sum() == 1):
-        message = "All votes are for one and the same label, so nothing can be learned from agreement."
+        message = "All votes are for the same label, so agreement shows nothing. Check how labels are coded."
         found.append(Diagnostic("constant-source", "warning", request.named(constant), message))
     else:
         useless = np.zeros_like(active) if guessing is None else active & guessing
         same = constant & (everywhere | useless) if everywhere.sum() * 2 <= count else constant & useless
         found += _useless_sources(request, useless | same, same)
-    # Where one item holds many votes, as a sentence does, what counts is how many of these two sources share.
+    # If one item holds many votes, as a sentence does, count the votes that two sources share, not the items.
     both = (statistics["shared"] if "shared" in statistics else statistics["both"]).copy()
     voting = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)
-    # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
+    # In a large crowd no two sources share many items, but each shares items with many: then the sum is enough.
     low = voting & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
     if law.needs_overlap and voting.sum() >= 3 and low.any():
         names = request.named(low)
         message = (
-            f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is "
-            "mostly borrowed from the others; collect overlapping votes, or pass gold=."
+            f"Share {MIN_OVERLAP} items with fewer than two other sources: {listed(names)}. Their quality is mostly "
+            "borrowed from the others; collect votes on common items, or pass gold=."
         )
         severity: Severity = "warning" if low.sum() * 2 < voting.sum() else "info"
         found.append(Diagnostic("low-overlap", severity, names, message))
@@ -183,12 +183,12 @@ def _useless_sources(request: Request, useless: BoolArray, same: BoolArray) -> l
     if not names:
         return []
     if names == constant:
-        message = f"Always the same label, whatever the item: {listed(names)}. Their votes hardly count; drop them."
+        message = f"Always voted for the same label: {listed(names)}. Such votes hardly count; drop these sources."
         return [Diagnostic("constant-source", "warning", names, message, advice="drop")]
     who = f"{len(names)} sources are" if len(names) > 1 else "One source is"
-    always = f"; always the same label: {listed(constant)}" if constant else ""
+    always = f" (always the same label: {listed(constant)})" if constant else ""
     drop = "Drop them" if len(names) > 1 else "Drop it"
-    message = f"{who} hardly better than guessing, and hardly counted: {listed(names)}{always}. {drop}."
+    message = f"{who} hardly better than guessing and hardly counted: {listed(names)}{always}. {drop}."
     return [Diagnostic("guessing-source", "info", names, message, advice="drop")]
 
 

@@ -19,13 +19,13 @@ from consilience.estimation.protocol import Diagnostic, Law, Mixture, Parameters
 
 __all__ = ["polish"]
 
-#: Rounds after which EM stops anyway; the start is already close, so that a handful is the rule.
+#: Largest number of rounds of EM. The start is already close, so a handful is usually enough.
 MAX_ROUNDS = 50
 #: EM has converged when no number moves by more than this share of the largest in its array, below any sampling error.
 STILL = 2e-3
 #: Votes of a source in the sample that determine a rate to within .01 (sqrt(.25 / 2500)).
 PRECISE_VOTES = 2_500
-#: Ends of EM that are less probable are left out; they cost time in every label.
+#: Results of EM that are less probable are left out, because each one costs time in every label.
 NEGLIGIBLE = 0.01
 
 
@@ -49,7 +49,7 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
                 converged &= settled
     notes: tuple[Diagnostic, ...] = ()
     if not converged:
-        message = f"EM was still moving after {MAX_ROUNDS} rounds. The labels are usable; more items would settle them."
+        message = f"EM did not converge in {MAX_ROUNDS} rounds. The labels can be used; more items would help."
         notes = (Diagnostic("not-converged", "info", (), message),)
     return tuple(finished), notes
 

@@ -1,7 +1,7 @@
 """The fit of hypotheses about the sources: maxima and Laplace evidences, a batch of them at once.
 
-The model is written down in `consilience.estimation.trust`. Unknowns of a hypothesis are the realised qualities ``u``
-of the sources and the shares ``x`` of its groups, ``z = (u, x)``. What is minimised is a sum of squares,
+The model is written down in `consilience.estimation.trust`. Unknowns of a hypothesis are the realized qualities ``u``
+of the sources and the shares ``x`` of its groups, ``z = (u, x)``. What is minimized is a sum of squares,
 
     cost(z) = (z - c)' Q (z - c) / 2                                         the prior
             + power / 2 (y - f(z))' S^-1 (y - f(z))                          the pairs, S from `_PairErrors`
@@ -22,13 +22,13 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
+from consilience.estimation.protocol import MEAN, SPREAD
+from consilience.estimation.scatter import Scatter
 
 __all__ = [
     "COPIES",
     "KINDS",
-    "MEAN",
     "SCHOOLS",
-    "SPREAD",
     "Beliefs",
     "Problem",
     "beliefs",
@@ -40,9 +40,7 @@ __all__ = [
 #: What the members of a group have in common: they repeat each other, vote around one version of the truth, or are just
 #: about equally good.
 COPIES, SCHOOLS, KINDS = 0, 1, 2
-#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
-MEAN, SPREAD = 0.55, 0.5
-#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
+#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are not surprising.
 TAILS = 3.0
 #: The share of sources that know nothing at all is Beta(1, this): one in five, give or take.
 USELESS = 4.0
@@ -50,6 +48,8 @@ USELESS = 4.0
 HALF = 0.05
 #: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
 CONTRARY = 0.001
+#: Probability that those who repeat each other word for word may be most sources, as they are one voice.
+OUTVOTED = 0.05
 #: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
 SLOPE = 1.702
 #: Correlation of x between the members of a group of copies.
@@ -61,7 +61,7 @@ FLOOR = 0.1
 #: Nor is k above this.
 EXACT = 0.995
 #: Rows of a batch are taken together up to so many pairs of sources: their arrays stay in the cache.
-PAIRS = 8_000
+PAIRS = 32_000
 #: Votes of all magnitudes have agreements that nobody can reckon with. An error beyond the first says less than a
 #: millionth of a vote; perfect sources agree by one, so that beyond the second all is error.
 VAGUE, BEYOND = 1e3, 10.0
@@ -81,9 +81,10 @@ class Problem:
     overlap: FloatArray  # (m, m) which part of a source's votes is on items of the other one
     power: float  # of the likelihood of the pairs
     follows: float  # what a source's quality, or share in an error, must exceed to say that it follows something
-    luck: FloatArray  # (m,) variance of the realised quality, times 1 - q^2
+    luck: FloatArray  # (m,) variance of the realized quality, times 1 - q^2
     forward: Forward
     gold: FloatArray | None  # (2, m) agreement with known labels, and its precision
+    scatter: Scatter | None  # of agreement from item to item
 
     @classmethod
     def of(cls, table: PairTable, forward: Forward, order: IntArray) -> Problem:
@@ -94,7 +95,7 @@ class Problem:
         both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
         votes = np.diag(both)
         value = np.clip(np.where(usable, table.value[pick], 0.0), -BEYOND, BEYOND)
-        # Sources that never disagree might on one of the next items.
+        # Sources that have never disagreed may disagree on one of the next items.
         error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
         overlap = np.minimum(both / votes[:, None], 1.0)
         # Many sources on few items agree by chance in whole clusters: by Marchenko and Pastur, the spectrum of a table
@@ -109,7 +110,10 @@ class Problem:
             known = ((table.gold_error < VAGUE) & np.isfinite(table.gold_value))[order]
             exact = np.maximum(np.where(known, table.gold_error[order], 1.0), 1.0 / (votes + 1.0))
             gold = np.where(known, [np.clip(table.gold_value[order], -BEYOND, BEYOND), 1.0 / exact**2], 0.0)
-        return cls(value, usable, error**2, overlap, 1.0 / (1.0 + crowded), follows, unit / votes, forward, gold)
+        power, scatter = 1.0 / (1.0 + crowded), None
+        if table.scatter is not None and m <= DIRECT:
+            scatter = Scatter.of(table.scatter[pick], value, both, usable, power)
+        return cls(value, usable, error**2, overlap, power, follows, unit / votes, forward, gold, scatter)
 
     @property
     def m(self) -> int:
@@ -190,8 +194,7 @@ class _Layout(_Rows):
 
     def sum(self, values: FloatArray) -> FloatArray:
         """Return for every source the sum over its group."""
-        total: FloatArray = (self.same @ values[:, :, None])[:, :, 0]
-        return total
+        return _times(self.same, values)
 
     def k(self, point: FloatArray) -> FloatArray:
         """Return k, where k^2 is the share of a source's error variance that it has in common with its group.
@@ -220,6 +223,12 @@ def _turn(matrices: FloatArray) -> FloatArray:
     return matrices.transpose(0, 2, 1)
 
 
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the product of each matrix and its vector."""
+    product: FloatArray = (matrices @ vectors[:, :, None])[:, :, 0]
+    return product
+
+
 @dataclass(frozen=True)
 class _PairErrors(_Rows):
     """The covariance of the agreements: own errors of the pairs, and what a group shares against an outsider.
@@ -234,7 +243,7 @@ class _PairErrors(_Rows):
     by_member: FloatArray  # (B, m, m) the same for each member
     log: FloatArray  # (B,) power times log determinant
     k: FloatArray  # (B, m) at the reference
-    luck: FloatArray  # (B, m) standard deviation of the realised quality
+    luck: FloatArray  # (B, m) standard deviation of the realized quality
     common: FloatArray  # (B, m) share of this luck that the members have in common
     gold: FloatArray  # (B, 3, m) known labels: own precision, load times precision, 1 + v' D^-1 v
 
@@ -293,7 +302,7 @@ class _PairErrors(_Rows):
 
 @dataclass(frozen=True)
 class _Prior(_Rows):
-    """The prior of the realised u, a block for each group and the common mean, as a normal distribution; and of x."""
+    """The prior of the realized u, a block for each group and the common mean, as a normal distribution; and of x."""
 
     precision: FloatArray  # (B, L, L) of z
     quad: FloatArray  # (B, m, m) of u
@@ -350,7 +359,7 @@ def _t_variances(layout: _Layout, luck: FloatArray, u: FloatArray) -> tuple[Floa
         if turn:
             weight = layout.leads / (square + noise)
             middle = (weight * level).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
-        # What of the distance will last: the rest is luck on these items.
+        # The part of the distance that will last; the rest is luck on these items.
         away = ((level - middle) * square / (square + noise)) ** 2
         square = (least + away) / (TAILS + 1.0)
     excess = np.log(2.0 * square / least) + away / square - (TAILS + 1.0) * np.log(1.0 + away / least)
@@ -360,98 +369,144 @@ def _t_variances(layout: _Layout, luck: FloatArray, u: FloatArray) -> tuple[Floa
 
 @dataclass(frozen=True)
 class _Squares(_Rows):
-    """What the cost of a point depends on: prior and errors, see there, and the layout."""
+    """What the cost of a point depends on: prior and errors, see there, and the layout.
+
+    The last ones are of the sources that share errors in some row, o of them; the others have no part in any group.
+    """
 
     prior: FloatArray
     precision: FloatArray
-    shared: FloatArray
-    weight: FloatArray
-    by_member: FloatArray
     gold: FloatArray
     leads: FloatArray
     same: FloatArray
     school: BoolArray
-    member: BoolArray
-    spot: FloatArray
-    group: FloatArray
+    weight: FloatArray
+    member: BoolArray  # (B, o)
+    spot: FloatArray  # (B, o, p)
+    group: FloatArray  # (B, g, o)
+    mates: FloatArray  # (B, o, o)
+    inside: FloatArray  # (B, o, o) precision
+    shared: FloatArray  # (B, o, m)
+    by_member: FloatArray  # (B, o, m)
+
+    @classmethod
+    def of(cls, layout: _Layout, errors: _PairErrors, prior: _Prior, own: slice | IntArray) -> _Squares:
+        pairs = _pairs(own)
+        shared, by_member = (
+            (errors.shared, errors.by_member)
+            if not layout.group.shape[1]
+            else (
+                errors.shared[:, own],
+                errors.by_member[:, own],
+            )
+        )
+        return cls(
+            prior.precision,
+            errors.precision,
+            errors.gold,
+            layout.leads,
+            layout.same,
+            layout.school,
+            errors.weight,
+            layout.member[:, own],
+            layout.spot[:, own],
+            layout.group[:, :, own],
+            layout.same[pairs],
+            errors.precision[pairs],
+            shared,
+            by_member,
+        )
 
 
-def _terms(problem: Problem, of: _Squares, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _pairs(own: slice | IntArray) -> tuple[slice, slice | IntArray, slice | IntArray]:
+    """Return the index of the pairs of these sources."""
+    return (slice(None), own, own) if isinstance(own, slice) else (slice(None), own[:, None], own)
+
+
+def _terms(
+    problem: Problem, of: _Squares, own: slice | IntArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cost, downhill direction and Gauss-Newton Hessian at a point."""
     m = problem.m
     u = z[:, :m]
     centered = z.copy()
     centered[:, :m] -= MEAN
-    pull = np.einsum("bij,bj->bi", of.prior, centered)
-    cost = 0.5 * np.einsum("bi,bi->b", pull, centered)
-    gradient, hessian = -pull, of.prior.copy()
-    down, block = gradient[:, :m], hessian[:, :m, :m]
+    pull = _times(of.prior, centered)
+    cost = 0.5 * np.vecdot(pull, centered)
+    gradient = -pull
+    down = gradient[:, :m]
     phi, slope, sign = problem.forward.features(u)
     if len(sign) == 1:
         fitted, by = _outer(phi[:, :, 0], sign * phi[:, :, 0]), _outer(slope[:, :, 0], sign * phi[:, :, 0])
     else:
         fitted, by = (phi * sign) @ _turn(phi), (slope * sign) @ _turn(phi)
     shares = of.spot.shape[2] > 0
+    pairs = _pairs(own)
     if shares:
         # What two members of a group have in common is the product of their parts. Only members have any.
-        anywhere = of.member.any(axis=0)
-        own = slice(m) if anywhere.all() else np.flatnonzero(anywhere)
-        pairs = (slice(None), own, own) if isinstance(own, slice) else (slice(None), own[:, None], own)
-        spot, group, same = of.spot[:, own], of.group[:, :, own], of.same[pairs]
-        odds = np.exp(SLOPE * np.einsum("bip,bp->bi", spot, z[:, m:]))
+        odds = np.exp(SLOPE * _times(of.spot, z[:, m:]))
         square = np.where(of.school, odds, odds / (1.0 + odds))
-        k, quality = of.member[:, own] * np.sqrt(square), np.tanh(u[:, own])
+        k, quality = of.member * np.sqrt(square), np.tanh(u[:, own])
         rest = np.sqrt(1.0 - quality**2)
         part = k * np.where(of.school, quality, rest)
         part_by = k * rest * np.where(of.school, rest, -quality)
         part_by_x = 0.5 * SLOPE * np.where(of.school, 1.0, 1.0 - square)
-        mates = same * part[:, None, :]
-        both = mates * part[:, :, None]
+        by_mate = of.mates * part[:, None, :]
+        both = by_mate * part[:, :, None]
+        by_mate *= part_by[:, :, None]
         fitted[pairs] += both
-        by[pairs] += mates * part_by[:, :, None]
-        by_x = both * part_by_x[:, :, None]
-    residual = problem.value - fitted
+        by[pairs] += by_mate
+        by_x = both
+        by_x *= part_by_x[:, :, None]
+    residual = np.subtract(problem.value, fitted, out=fitted)
     weighted, steep, by_turned = of.precision * residual, of.precision * by, _turn(by)
-    cost += 0.25 * np.einsum("bij,bij->b", weighted, residual)
+    cost += 0.25 * np.vecdot(weighted.reshape(len(z), -1), residual.reshape(len(z), -1))
     down += np.einsum("bij,bij->bi", weighted, by)
-    block += steep * by_turned
+    block = steep * by_turned
     diagonal = np.einsum("bij,bij->bi", steep, by)
     if shares:
-        slots, x_turned = _turn(spot), _turn(by_x)
-        gradient[:, m:] += np.einsum("bip,bi->bp", spot, np.einsum("bij,bij->bi", weighted[pairs], by_x))
-        cross = steep[pairs] * x_turned
-        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep[pairs], by_x)
-        hessian[:, own, m:] = cross @ spot
+        hessian = of.prior.copy()
+        slots, x_turned = _turn(of.spot), _turn(by_x)
+        gradient[:, m:] += _times(slots, np.einsum("bij,bij->bi", weighted[pairs], by_x))
+        steep = steep[pairs]
+        cross = steep * x_turned
+        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep, by_x)
+        hessian[:, own, m:] = cross @ of.spot
         hessian[:, m:, :m] = _turn(hessian[:, :m, m:])
-        flat = of.precision[pairs] * by_x
+        flat = of.inside * by_x
         cross = flat * x_turned
         _diagonal(cross)[...] += np.einsum("bij,bij->bi", flat, by_x)
-        hessian[:, m:, m:] += slots @ cross @ spot
+        hessian[:, m:, m:] += slots @ (cross @ of.spot)
         # Errors that the members share with an outsider.
-        falls = of.shared[:, own] * by[:, own]
-        total = group @ (of.shared[:, own] * residual[:, own])
-        last = group @ (of.shared[:, own] * by_turned[:, own])
+        falls = of.shared * by[:, own]
+        total = of.group @ (of.shared * residual[:, own])
+        last = of.group @ (of.shared * by_turned[:, own])
         total_weighted, last_weighted = of.weight * total, of.weight * last
-        members = _turn(group)
+        members = _turn(of.group)
         cost -= 0.5 * np.einsum("bgj,bgj->b", total_weighted, total)
         down[:, own] -= np.einsum("bij,bij->bi", falls, members @ total_weighted)
         down -= np.einsum("bgj,bgj->bj", total_weighted, last)
         cross = falls * (members @ last_weighted)
         block[:, own] -= cross
         block[:, :, own] -= _turn(cross)
-        block[pairs] -= same * ((falls * of.by_member[:, own]) @ _turn(falls))
+        block[pairs] -= of.mates * ((falls * of.by_member) @ _turn(falls))
         diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
     if problem.gold is not None:
         # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
         best = problem.forward.features(np.array([LIMIT]))[0][0] * sign
         precise, load, whole = of.gold[:, 0], of.gold[:, 1], of.gold[:, 2]
         off, falls = problem.gold[0] - phi @ best, slope @ best
-        total = (of.same @ (load * off)[:, :, None])[:, :, 0] / whole
+        total = _times(of.same, load * off) / whole
         cost += 0.5 * (off**2 * precise - of.leads * total**2 * whole).sum(axis=1)
         down += falls * (off * precise - total * load)
         diagonal += falls**2 * precise
         block -= of.same * _outer(falls * load / whole, falls * load)
     _diagonal(block)[...] += diagonal
+    if shares:
+        hessian[:, :m, :m] += block
+    else:
+        block += of.prior
+        hessian = block
     return cost, gradient, hessian
 
 
@@ -459,7 +514,7 @@ def _terms(problem: Problem, of: _Squares, z: FloatArray) -> tuple[FloatArray, F
 class _Maximum(_Rows):
     """Where the fit of each hypothesis ended."""
 
-    point: FloatArray  # (B, 2, m) realised u; x of every source
+    point: FloatArray  # (B, 2, m) realized u; x of every source
     evidence: FloatArray  # (B,)
     hessian: FloatArray  # (B, L, L)
 
@@ -487,14 +542,27 @@ def _maximize(
     if problem.gold is not None:
         own = np.log(np.where(errors.gold[:, 0] > 0.0, errors.gold[:, 0], 1.0))
         evidence += 0.5 * (own - layout.leads * np.log(errors.gold[:, 2])).sum(axis=1)
-    evidence += _useless(problem, layout, prior, point[:, 0], hessian[:, :m, :m]) + _majority(problem, layout, point)
+    evidence += _useless(problem, layout, prior, point[:, 0], hessian[:, :m, :m])
+    majority = _majority(problem, layout, point, layout.size**0)
+    if problem.scatter is None:
+        evidence += majority
+    else:
+        phi, _, sign = problem.forward.features(point[:, 0])
+        inside = (layout.same > 0.0) & layout.member[:, :, None]
+        copies = layout.member.any(axis=1) & ~layout.school[:, 0]
+        plain, told = problem.scatter.evidence(np.tanh(point[:, 0]), (phi * sign) @ _turn(phi), inside, copies)
+        seen = np.logaddexp(plain, told) + majority
+        if copies.any():  # those that repeat each other word for word may be one voice
+            one = _majority(problem, layout, point, np.where(layout.member, 1.0 / layout.size, 1.0))
+            seen = np.logaddexp(seen, told + math.log(OUTVOTED) + one)
+        evidence += seen
     return _Maximum(point, evidence, hessian), errors, prior
 
 
 def _by_source(layout: _Layout, z: FloatArray) -> FloatArray:
     """Return u and x of every source, ``(B, 2, m)``."""
     m = layout.size.shape[1]
-    return np.stack([z[:, :m], np.einsum("bip,bp->bi", layout.spot, z[:, m:])], axis=1)
+    return np.stack([z[:, :m], _times(layout.spot, z[:, m:])], axis=1)
 
 
 def _solve(hessian: FloatArray, damp: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -532,26 +600,15 @@ def _descend(
     enough: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return where Levenberg-Marquardt ends, the cost there and the Hessian of the last look."""
-    of = _Squares(
-        prior.precision,
-        errors.precision,
-        errors.shared,
-        errors.weight,
-        errors.by_member,
-        errors.gold,
-        layout.leads,
-        layout.same,
-        layout.school,
-        layout.member,
-        layout.spot,
-        layout.group,
-    )
+    anywhere = layout.member.any(axis=0)
+    sharers: slice | IntArray = slice(problem.m) if anywhere.all() else np.flatnonzero(anywhere)
+    of = _Squares.of(layout, errors, prior, sharers)
     trial, active = z, np.arange(len(z))
     damp, expected, cost = np.full(len(z), 1e-3), np.ones(len(z)), np.full(len(z), 1e300)
     gradient, hessian = z, prior.precision
     ends = np.empty_like(z), np.empty_like(cost), np.empty_like(hessian)
     for turn in range(rounds + 1):
-        now, gradient_now, hessian_now = _terms(problem, of, trial)
+        now, gradient_now, hessian_now = _terms(problem, of, sharers, trial)
         gain = cost - now
         better = gain >= -1e-12
         if not better.all():
@@ -559,7 +616,7 @@ def _descend(
             for new, old in ((trial, z), (now, cost), (gradient_now, gradient), (hessian_now, hessian)):
                 new[worse] = old[worse]
         z, cost, gradient, hessian = trial, now, gradient_now, hessian_now
-        # The more of the gain comes true that the parabola promised, the longer may the next step be.
+        # The closer the gain is to what the parabola predicted, the longer the next step may be.
         surplus = np.minimum(np.maximum(2.0 * gain / expected - 1.0, -1.0), 1.0)
         damp = damp * np.where(better, np.maximum(1.0 - surplus**3, 1.0 / 3.0), 10.0)
         damp = np.maximum(damp, np.where(better, 1e-6, 1e-2))
@@ -567,13 +624,13 @@ def _descend(
         short = np.abs(step).max(axis=1) <= 1.0
         trial = np.minimum(np.maximum(z + np.minimum(np.maximum(step, -1.0), 1.0), -LIMIT), LIMIT)
         step = trial - z
-        expected = np.einsum("bi,bi->b", gradient - 0.5 * np.einsum("bij,bj->bi", hessian, step), step)
-        # A step that hardly gains is the last one, and is believed without another look.
+        expected = np.vecdot(gradient - 0.5 * _times(hessian, step), step)
+        # A step that hardly gains is the last one, and is accepted without evaluating it again.
         last = short & (expected >= 0.0) & (expected < enough)
         going = ~last & ~(better & (gain < enough)) & (damp < 1e6)
         if turn == rounds:
             going[:] = False
-        # Rows leave when it is worth the while; until then they only get better.
+        # Rows leave the batch when this saves time. Until then, further steps only improve them.
         if going.mean() < STAY:
             gone = np.flatnonzero(~going)
             own, last = active[gone], last[gone]
@@ -625,15 +682,16 @@ def normal_below(x: FloatArray) -> FloatArray:
     return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in x])
 
 
-def _majority(problem: Problem, layout: _Layout, point: FloatArray) -> FloatArray:
+def _majority(problem: Problem, layout: _Layout, point: FloatArray, voice: FloatArray) -> FloatArray:
     """Return the log probability that no single error is what most sources follow, and that most do not oppose truth.
 
-    A source counts as far as it follows anything: its quality and its share of the group's error against chance.
+    A source counts as far as it follows anything: its quality and its share of the group's error against chance. It
+    counts for `voice` sources ``(B, m)``.
     """
     contrary = 0.0 if problem.gold is None else CONTRARY
     quality = np.tanh(point[:, 0])
     truth, error = quality**4, (layout.k(point) ** 2 * (1.0 - quality**2)) ** 2
-    seen = truth + error + problem.follows**4
+    seen = (truth + error + problem.follows**4) / voice
     most = layout.sum(error / seen).max(axis=1) / (1e-9 + ((truth + error) / seen).sum(axis=1))
     probable = normal_below((0.5 - most) / HALF) * normal_below(mean_sign(problem, point[:, 0]) / (2.0 * HALF))
     return np.log(np.maximum(contrary + (1.0 - contrary) * probable, 1e-300))

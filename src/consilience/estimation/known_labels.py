@@ -5,9 +5,9 @@ items are therefore compared with what the votes alone make the model expect of 
 
     known - f(known) + f(all),    where f(all) is scaled to as many items
 
-Of a random sample this is unbiased whatever ``f`` is, and it varies less than the sums over known items alone; of items
-that were chosen for their votes it is unbiased as far as ``f`` is right about them. For scores and vectors nothing
-can be foreseen where known labels set the scale; they keep the plain sums, and measured it matters little there.
+For a random sample, this is unbiased for any ``f``, and it varies less than the sums over known items alone. For items
+that were chosen because of their votes, it is as unbiased as ``f`` is right about them. If known labels set the scale
+of scores and vectors, ``f`` cannot be computed. They keep the plain sums, which made little difference in experiments.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def as_random_sample(
     for name in names:
         if name in known and name in every:
             value = statistics[name] - known[name] + share * every[name]
-            # Counts stay counts.
+            # Counts remain non-negative.
             corrected[name] = np.maximum(value, 0.0) if (every[name] >= 0).all() else value
     return Statistics({**statistics.parts, **corrected})
 

@@ -149,7 +149,7 @@ def quadratic_rates(
     covariance = np.where(usable, joint - np.outer(mean, mean), 0.0)
     rise = triplet_loadings(covariance, usable, error)[0] * np.sqrt((1.0 - prior) / prior)
     odds = prior / (1.0 - prior)
-    # Both rates stay between 0 and 1 and consistent with the mean: if noise asks for more, they give way together.
+    # Both rates stay between 0 and 1 and consistent with the mean. If noise pushes one out, both are moved.
     rise = np.clip(rise, np.maximum(-mean, (mean - 1.0) / odds), np.minimum(1.0 - mean, mean / odds))
     return np.clip(mean + rise, 0.0, 1.0), np.clip(mean - odds * rise, 0.0, 1.0)
 

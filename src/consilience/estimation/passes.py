@@ -12,15 +12,14 @@ import numpy as np
 
 from consilience.arrays import hash_priority, votes_per_item
 from consilience.estimation.protocol import Chunk, Law, Statistics
-from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
-from consilience.partitions.moments import as_chunk
+from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, as_chunk
 from consilience.partitions.threads import map_in_threads, usual_threads
 
-__all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample", "silent_items"]
+__all__ = ["SAMPLE_ITEMS", "SAMPLE_ROWS", "VotePasses", "keep_sample", "silent_items"]
 
 #: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
 SAMPLE_ITEMS = 50_000
-#: Items of a chunk of that sample, so that several threads have something to do.
+#: Items of a chunk of that sample, and of votes that take long, so that several threads have something to do.
 SAMPLE_ROWS = 16_384
 
 
@@ -109,7 +108,7 @@ class VotePasses:
         """Return a few items in one chunk, in an order that does not depend on theirs."""
         part = self.sample.sample(size, self.seed).whole
         order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
-        # The sample holds small hashes already, so that the same threshold lets more of them pass.
+        # The sample already holds small hashes only, so the same threshold lets more of them pass.
         return self.read(part[order[: 2 * size]])
 
 

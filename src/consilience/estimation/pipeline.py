@@ -1,9 +1,9 @@
-"""The straight line from votes to what is known about the sources.
+"""The steps from votes to what is known about the sources, in order.
 
     votes -> statistics -> pair table -> trust -> hypotheses -> parameters -> EM -> mixture
 
-One pass of sums, one engine that decides whom to trust, parameters per hypothesis from the label type's law, polished
-by one EM driver. Nothing flows back, and no stage knows a label type.
+One pass computes sums, and one engine decides which sources to trust. The law of the label type computes parameters
+for each hypothesis, and one EM driver refines them. Nothing flows back, and no stage depends on the label type.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from consilience.estimation.em import polish
 from consilience.estimation.known_labels import as_random_sample, without_known_labels
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.protocol import (
+    MEAN,
+    SPREAD,
     CompositeLaw,
     Diagnostic,
     Hypothesis,
@@ -43,8 +45,15 @@ from consilience.exceptions import (
     did_you_mean,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
-from consilience.partitions.moments import Moments, as_chunk, known_items
+from consilience.partitions.base import (
+    InMemoryPartitions,
+    Moments,
+    Part,
+    VotePartitions,
+    as_chunk,
+    chooser,
+    known_items,
+)
 from consilience.prediction.inference import believe
 from consilience.prediction.source_model import SourceModel
 from consilience.progress import working
@@ -284,8 +293,7 @@ class _Estimate:
 
 
 def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
-    # What learns is loaded by the first fit, not by `import consilience`.
-    from consilience.estimation.hypotheses import MEAN, SPREAD
+    # The estimators are loaded by the first fit, not by `import consilience`.
     from consilience.estimation.paper_methods import isotropic, quadratic, triplets
     from consilience.estimation.trust import trust
 
@@ -308,8 +316,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         findings: tuple[Diagnostic, ...] = ()
         if names := request.named(~identified & (np.diag(statistics["both"]) > 0)):
             message = (
-                f"Fewer than two independent partners voted on the same items: {', '.join(names)}. Their quality is a "
-                "guess; add sources, remove a dependency, or pass gold=."
+                f"Share items with fewer than two independent sources: {', '.join(names)}. Their quality is a guess; "
+                "add sources, remove a dependency, or pass gold=."
             )
             findings = (Diagnostic("too-few-sources", "warning", names, message),)
         return _Estimate(((1.0, parameters),), findings=findings)
@@ -337,7 +345,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     if method == "labelled":
         return _Estimate(mixture, f"{request.n_gold} known labels", found)
     several = f", averaged over {len(mixture)} explanations" if len(mixture) > 1 else ""
-    return _Estimate(mixture, f"trust learned from the agreement of all pairs{several}", found, refine=True)
+    return _Estimate(mixture, f"quality learned from the agreement of all pairs{several}", found, refine=True)
 
 
 def _given(
@@ -405,7 +413,7 @@ def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: Vot
 
 def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the dependent pairs by name, or say which name is unknown."""
-    if dependencies is None or (isinstance(dependencies, str) and dependencies in ("learn", "none")):
+    if dependencies is None or (isinstance(dependencies, str) and dependencies == "none"):
         return ()
     if isinstance(dependencies, str) or not isinstance(dependencies, Iterable):
         raise UnsupportedError(

@@ -20,6 +20,7 @@ from consilience.estimation.pair_table import Forward, PairTable, Statistics
 from consilience.exceptions import UnsupportedError
 
 __all__ = [
+    "MEAN",
     "METHODS",
     "Chunk",
     "CompositeLaw",
@@ -29,12 +30,15 @@ __all__ = [
     "Mixture",
     "Parameters",
     "Posterior",
+    "SPREAD",
     "Request",
     "Statistics",
     "Summary",
     "Trust",
 ]
 
+#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
+MEAN, SPREAD = 0.55, 0.5
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
 
@@ -210,12 +214,21 @@ class Hypothesis:
         return together & ~np.eye(len(self.groups), dtype=bool)
 
     @property
+    def unused_spread(self) -> FloatArray:
+        """``(m,)`` how far EM may move u if it goes over votes that the pair table has used.
+
+        Of what votes tell, the part counts that the table left of the variance before any vote. Counting votes twice
+        would drive the qualities apart.
+        """
+        return np.asarray(self.spread * np.minimum(self.spread / SPREAD, 1.0))
+
+    @property
     def is_plain(self) -> bool:
         """Whether this is the plain vote: all sources alike by decree, nobody shares errors."""
         return bool(np.isinf(self.spread).all() and (self.u == self.u[:1]).all()) and not self.correlation.any()
 
     @classmethod
-    def plain(cls, m: int, u: float = 0.55) -> Hypothesis:
+    def plain(cls, m: int, u: float = MEAN) -> Hypothesis:
         """Return the plain vote; at the prior mean of quality unless told."""
         return cls.independent(np.full(m, u))
 
@@ -272,11 +285,11 @@ class Law(ABC):
     adapts_to_votes: ClassVar[bool] = False
     #: Items that are labeled at a time: fewer where one takes long, so that there is work for several threads.
     rows: ClassVar[int] = 1 << 16
-    #: Whether level and unit of the labels come from known ones, so that votes alone do not tell what these will be.
+    #: Whether known labels set the level and unit of the labels, which votes alone do not determine.
     scale_from_known: ClassVar[bool] = False
     #: Whether `e_step` and `m_step` refine the parameters beyond what qualities determine.
     has_em: ClassVar[bool] = False
-    #: Whether the quality of a source shows in items that it shares with others; the findings say where it shares few.
+    #: Whether quality is learned from items that sources share; the findings then name sources that share few.
     needs_overlap: ClassVar[bool] = True
 
     # --- before any statistics ----------------------------------------------------------------------

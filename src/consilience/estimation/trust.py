@@ -17,19 +17,21 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
              copies: one group more is half as probable; all numbers of members, then all choices of them, are alike
              schools: everyone belongs to one of two to four, whose shares are uniform on the simplex
 
-No single error is what more than half of the sources follow, and most do not oppose the truth. That is a probability
-(`_majority`), which known labels can overrule; nothing else tells the truth from any other thing that sources share.
+At most half of the sources follow the same error, and most sources do not oppose the truth. This assumption is a
+probability (`_majority`), which known labels can overrule. Nothing else separates the truth from other things that
+sources share.
 
 Errors of pairs with a source in common are correlated. A vote is ``q_a t + e_a``, so that with ``r_a = 1 - q_a^2``
 
     var y_ab = [r_a q_b^2 + r_b q_a^2 + r_a r_b] unit / n_ab = s_ab^2
     of the pair alone:  s_ab^2 r_a r_b / (1 - (1 - r_a)(1 - r_b))
-    luck of a source:   var u~_a = unit / (n_a r_a),   u~ the quality realised on these items, u the lasting one
+    luck of a source:   var u~_a = unit / (n_a r_a),   u~ the quality realized on these items, u the lasting one
 
 and inside a group ``r`` is ``r (1 - k^2)``, luck is correlated by ``k_a k_b``, and the error of a pair with an outsider
 is shared by the group in the part ``k^2``. Luck counts as far as the items are the same: of a source's luck a pair sees
 the part ``n_ab / n_a``. The likelihood of the pairs has the power ``1 / (1 + m / n)``: m sources on n items agree by
-chance in clusters. Known labels are one more source, of quality one and without misfit.
+chance in clusters. Known labels are one more source, of quality one and without misfit. Where the table has the scatter
+of agreement, it tells who repeats others word for word (`consilience.estimation.scatter`).
 
 A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence
 (`consilience.estimation.hypotheses`), many of them at a time.
@@ -77,11 +79,11 @@ INDEPENDENT = 0.7
 SCHOOLED = 0.02
 #: Among independent sources, the probability that they come in kinds, such as a few experts among many others.
 SORTED = 0.5
-#: Numbers of schools or kinds that are thought of, all equally probable.
+#: Numbers of schools or kinds that are considered, all equally probable.
 NUMBERS = (2, 3, 4)
 #: Error correlation of any two sources before anything is known about them.
 SHARED_ERROR = 0.007
-#: A mean quality below this is no signal: 52.5% right of two classes.
+#: A mean quality below this does not count as a signal: 52.5% right of two classes.
 NO_SIGNAL = 0.05
 #: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
 KEPT, NATS = 6, 7.0
@@ -89,6 +91,8 @@ KEPT, NATS = 6, 7.0
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
 COARSE = ((0.2, 0.02, COPIES), (0.6, 0.02, COPIES), (0.4, 0.02, SCHOOLS), (0.4, 0.1, SCHOOLS))
+#: Rounds of a fit: in the search, of what it found, and of either with many sources.
+ROUNDS = (6, 8, 4)
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
 
@@ -225,7 +229,7 @@ class _Search:
     def fit(self, settings: Sequence[_Setting]) -> tuple[FloatArray, FloatArray]:
         """Return maxima and evidences of partitions at a spread and a misfit, in a form."""
         partition, tau, omega, form = (np.array(column) for column in zip(*settings, strict=True))
-        point, evidence = fit(self.problem, partition, form, tau, omega, rounds=6 if self.problem.m <= MANY else 4)
+        point, evidence = fit(self.problem, partition, form, tau, omega, rounds=ROUNDS[2 * (self.problem.m > MANY)])
         for index in np.flatnonzero((tau == REFERENCE) & (omega == OMEGAS[1])).tolist():
             self.points[settings[index][0], settings[index][3]] = point[index]
         return point, evidence
@@ -234,7 +238,7 @@ class _Search:
         """Score partitions that were not seen before, fit `others` with them, and return all maxima."""
         settings, before = [], []
         for partition in dict.fromkeys(partitions):
-            # What all sources have in common is the truth, unless known labels can tell.
+            # What all sources have in common is taken to be the truth, unless known labels decide.
             everyone = max(partition) == 0 and partition != self.base and self.problem.gold is None
             if partition in self.score or everyone:
                 continue
@@ -447,7 +451,7 @@ def _all_rows(search: _Search, layouts: list[tuple[Partition, int]]) -> _Explana
     if missing := [layout for layout in layouts if layout not in search.points]:
         search.fit([(partition, REFERENCE, OMEGAS[1], form) for partition, form in missing])
     reference = np.array([search.points[layout] for layout in layouts])
-    rounds = 4 if many else 8
+    rounds = ROUNDS[2 if many else 1]
     # As they are and turned around, by layout, spread and misfit.
     score = np.full((2, *before.shape), -np.inf)
     point = np.tile(reference[:, None, None], (2, 1, *before.shape[1:], 1, 1))

@@ -12,12 +12,14 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
-from consilience.label_types.codes import Codebook, arrow_column, plain_value
+from consilience.label_types.codes import arrow_column, first_few, plain_value
 from consilience.lazy import pyarrow as pa
 
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Law
 
+#: Whole numbers from here on are not codes, and floats cannot tell them apart.
+BEYOND = 2**53
 #: Largest distance: its fourth power is still a number. One below its inverse is zero.
 FARTHEST = 1e75
 #: Size of the pool of random labels from which the default `sample_around` picks.
@@ -28,7 +30,7 @@ NORMAL_95 = 1.96
 
 @dataclass(frozen=True)
 class Unit:
-    """What the quality of a source is called, and the figure that people read for an expected cost."""
+    """The unit in which the quality of a source is shown."""
 
     name: str  # of the column, such as "error_rate"
     meaning: str  # "how often a vote is wrong"
@@ -72,11 +74,11 @@ class LabelSpace(ABC):
     [23, 5, 12]
     """
 
-    #: ``cost = distance ** power`` is what the model adds up.
+    #: ``cost = distance ** power``; the model adds up costs.
     power: ClassVar[float] = 1.0
-    #: Whether labels lie on a continuous scale, where a label is never exactly met and never flips.
+    #: Whether labels lie on a continuous scale, where two labels are hardly ever the same.
     continuous: ClassVar[bool] = False
-    #: Whether a label is either right or wrong, so that the mean distance is one less the accuracy.
+    #: Whether a label is either right or wrong, so that the mean distance is one minus the accuracy.
     right_or_wrong: ClassVar[bool] = False
     #: Whether a vote could be the label of its item; comparisons of some pairs could not.
     votes_are_labels: ClassVar[bool] = True
@@ -87,46 +89,46 @@ class LabelSpace(ABC):
 
     @abstractmethod
     def random(self, n: int, rng: np.random.Generator) -> Batch:
-        """Return `n` random labels; tests and simulations live on it."""
+        """Return `n` random labels, for simulations and tests."""
 
     def as_batch(self, labels: Any) -> Batch:
-        """Return labels in the form the space computes with, or say which one is wrong."""
+        """Return labels in the form in which the space computes, or raise an error about the first wrong one."""
         return labels if isinstance(labels, np.ndarray) else as_object_array(labels)
 
     def read_text(self, cells: Batch) -> Batch:
-        """Return labels from the cells of a file, texts read where the space has a notation; errors name the cell."""
+        """Return the labels in cells of a file, for types with a text notation; errors name the cell."""
         return cells
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        """Return a whole ``(n, m)`` table of votes in the form the space computes with, without copying it.
+        """Return an ``(n, m)`` table of votes in the form in which the space computes, without copying it.
 
-        None where that cannot be done; the cells then go through `as_batch`. Errors carry a position in the flat table.
+        None if that is not possible; the cells then go through `as_batch`. Errors carry a position in the flat table.
         """
         return None
 
     def in_rows(self, labels: Batch, observed: BoolArray) -> Batch:
-        """Return an ``(n, m)`` table of votes whose cells know what their row is about, where rows differ in that."""
+        """Return an ``(n, m)`` table of votes whose cells know the names of their row, if rows have their own names."""
         return labels
 
     def in_words_of(self, labels: Batch, votes: Batch, observed: BoolArray) -> Batch:
-        """Return one label per row in the words of the votes on that row, where rows have words of their own."""
+        """Return one label per row in the names of the votes on that row, if each row has its own names."""
         return labels
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return a batch as the user writes labels; the inverse of `as_batch`.
 
-        `like` is the type of the labels as they came, where a space knows two spellings (names and codes).
+        `like` is the type of the votes, for spaces with two spellings of labels (names and codes).
         """
         return batch
 
     @property
     def n_labels(self) -> int | None:
-        """How many labels there are, or None where that is not finite."""
+        """The number of labels, or None if it is not finite."""
         return None
 
     @property
     def takes_prior(self) -> bool:
-        """Whether there are frequencies of labels, about which a named prior says something."""
+        """Whether a prior over labels can be named, such as "uniform"."""
         return self.n_labels is not None
 
     def contains(self, label: object) -> bool:
@@ -138,7 +140,7 @@ class LabelSpace(ABC):
         return True
 
     def has_opinion(self, batch: Batch) -> BoolArray:
-        """Return which labels say something; one without any opinion is not a known label."""
+        """Return which labels hold an opinion; the others count as abstentions."""
         return np.ones(len(batch), dtype=bool)
 
     def cost(self, left: Batch, right: Batch) -> FloatArray:
@@ -147,17 +149,17 @@ class LabelSpace(ABC):
         return distance if self.power == 1.0 else distance**self.power
 
     def embed(self, batch: Batch) -> FloatArray | None:
-        """Return ``(n, d)`` coordinates whose squared distances stand for costs (the paper's g), or None.
+        """Return ``(n, d)`` coordinates whose squared distances approximate costs (the paper's g), or None.
 
-        Labels of different lengths are padded with zeros: a shorter batch has the first of the coordinates.
+        Labels of different lengths are padded with zeros: a batch of shorter labels has fewer coordinates.
         """
         return None
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the label of least weighted cost to the votes ``(n, m, *label_shape)`` of each item.
 
-        Votes of weight zero are not there. By default the best vote is chosen: ties go to the vote of the larger
-        weight, then to the first source.
+        Votes of weight zero have no effect. By default the best vote is chosen; ties go to the vote of larger weight,
+        then to the first source.
         """
         from consilience.label_types.pair_costs import best_vote
 
@@ -165,7 +167,7 @@ class LabelSpace(ABC):
 
     @property
     def law(self) -> Law:
-        """How votes scatter around the truth; by default the law that needs nothing but a distance."""
+        """How votes scatter around the truth; by default a law that needs only a distance."""
         from consilience.label_types.metric.law import MetricLaw  # that file needs this one
 
         own = type(self)
@@ -186,14 +188,14 @@ class LabelSpace(ABC):
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one vote per center, drawn with probability proportional to ``exp(-weight * cost)``.
 
-        The default picks from a pool of random labels; write your own where that is too coarse.
+        The default picks from a pool of random labels. Override it if that is too coarse.
         """
         from consilience.label_types.pair_costs import drawn_from
 
         return drawn_from(self.cost, self.random(POOL, rng), centers, weight, rng)
 
     def unit(self, parameters: Any) -> Unit:
-        """Return how the quality of sources with these parameters reads; by default the mean distance to the truth."""
+        """Return the unit of quality for sources with these parameters; by default the mean distance to the truth."""
         if self.power == 1.0:
             return Unit("mean_distance", "the mean distance between a vote and the true label", is_share=False)
         power = 1.0 / self.power
@@ -201,15 +203,15 @@ class LabelSpace(ABC):
         return Unit("typical_distance", meaning, lambda cost: np.maximum(cost, 0.0) ** power, is_share=False)
 
     def score(self, predicted: Batch, gold: Batch) -> float:
-        """Return how good the labels are, larger is better: minus the mean distance to the truth."""
+        """Return how good the labels are (larger is better): minus the mean distance to the truth."""
         return -float(self.distance(predicted, gold).mean()) if len(gold) else float("nan")
 
     def spec(self) -> dict[str, Any]:
-        """Return the constructor's arguments, for saving; dataclass fields by default."""
+        """Return the arguments of the constructor, for saving; dataclass fields by default."""
         return {item.name: getattr(self, item.name) for item in fields(self)} if is_dataclass(self) else {}
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        """Return labels as an Arrow column; nulls where the label is missing."""
+        """Return labels as an Arrow column, with nulls for missing labels."""
         values = [label.tolist() if isinstance(label, np.ndarray) else plain_value(label) for label in batch]
         return arrow_column([None if is_missing(label) else value for label, value in zip(batch, values, strict=True)])
 
@@ -223,36 +225,102 @@ class LabelSpace(ABC):
 class CodedSpace(LabelSpace):
     """A finite list of labels, given by name or by number; batches hold their codes ``0 .. k-1``."""
 
-    @property
-    @abstractmethod
-    def codebook(self) -> Codebook:
-        """Names and codes of the labels."""
+    #: For messages: what a label is called, and how to name the labels.
+    noun: ClassVar[str]
+    naming: ClassVar[str]
+
+    names: tuple[Any, ...] | None  # one per code, or None where labels are just 0 .. k-1
+    k: int
 
     @property
     def n_labels(self) -> int | None:
-        return self.codebook.k
+        return self.k
+
+    @property
+    def _numeric_names(self) -> bool:
+        """Whether numbers among the votes are names rather than codes."""
+        return self.names is not None and any(isinstance(name, (int, float)) for name in self.names)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
-        return rng.integers(self.codebook.k, size=n)
+        return rng.integers(self.k, size=n)
 
     def as_batch(self, labels: Any) -> Batch:
-        return self.codebook.encode(as_numbers(labels))
+        """Return the codes of labels given as codes, whole floats or names."""
+        array = as_numbers(labels)
+        if array.ndim > 1:  # names that are tuples
+            array = as_object_array(map(tuple, array.tolist()))
+        kind, numeric_names = array.dtype.kind, self._numeric_names
+        if kind in "biu" and not numeric_names:
+            return self._in_range(array)
+        if kind == "f" and not numeric_names:
+            wrong = ~(np.abs(array) < BEYOND) | (array != np.round(array))
+            self._refuse(array, wrong, "Round it. Real-valued labels need another label type, such as Scores.")
+            return self._in_range(array.astype(np.int64))
+        known = {name: code for code, name in enumerate(self.names or ())}
+        below = BEYOND if self.names is None else 0 if numeric_names else self.k  # numbers that are taken for codes
+        codes = np.empty(len(array), dtype=np.int64)
+        for position, value in enumerate(array.tolist()):
+            try:
+                code = known.get(value)
+            except TypeError:
+                raise InvalidLabelError(
+                    f"label {value!r} is a {type(value).__name__}, which cannot name one label.", position
+                ) from None
+            if code is None:
+                number = plain_value(value)  # numbers from NumPy count like any others
+                is_code = isinstance(number, (int, float)) and 0 <= number < below and number == int(number)
+                code = known[value] = int(number) if is_code else -1
+            codes[position] = code
+        step = f"Correct the spelling, add it to {self.naming}, or leave the cell empty to abstain."
+        self._refuse(array, codes < 0, f"To use names, say {self.naming}." if self.names is None else step)
+        return self._in_range(codes)
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        return self.codebook.check_cells(labels, observed)
+        if labels.ndim != 2 or labels.dtype.kind not in "iu" or self._numeric_names:
+            return None
+        return self._in_range(labels, observed)
+
+    def _in_range(self, codes: Batch, observed: BoolArray | None = None) -> Batch:
+        """Return integer codes in the smallest type, or name the first that is out of range."""
+        wrong = (codes < 0) | (codes >= self.k)
+        if observed is not None:
+            wrong &= observed
+        step = "Correct it, or name the value that means 'abstains' (Votes.from_matrix(..., abstain=...))."
+        self._refuse(codes, wrong, step)
+        return codes.astype(np.int8 if self.k <= 127 else np.int32, copy=False)
+
+    def _refuse(self, labels: Batch, wrong: BoolArray, step: str) -> None:
+        """Raise an error about the first label that is wrong, if one is."""
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            expected = f"a {self.noun} 0 .. {self.k - 1} of the {self.k} there are"
+            if self.names is not None:
+                expected = f"a known {self.noun} ({first_few(self.names)})"
+            raise InvalidLabelError(f"label {plain_value(labels.flat[index])!r} is not {expected}. {step}", index)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        return self.codebook.decode(batch, like)
+        """Return names, or the codes where the votes came as codes."""
+        if self.names is None or (like is not None and np.dtype(like).kind in "biuf" and not self._numeric_names):
+            return batch.astype(np.int64)
+        names: Batch = np.array(self.names)
+        if names.dtype.kind not in "biuf" or self.names != tuple(names.tolist()):
+            names = as_object_array(self.names)
+        return np.asarray(names[batch.astype(np.int64)])
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        return self.codebook.to_arrow(batch)
+        """Return labels as an Arrow column, with nulls for missing labels. Names of several types become text."""
+        if batch.dtype.kind in "iu":
+            if self._numeric_names:  # -1 means "no label" unless it is the name of a label
+                return pa.array(batch, type=pa.int64(), mask=(batch == -1) & (-1 not in (self.names or ())))
+            return pa.array(batch, type=pa.int32(), mask=batch < 0)
+        return arrow_column([None if is_null(label) else label for label in batch.tolist()])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         return as_numbers(column.to_pylist())
 
 
 def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
-    """Return distances as floats, or name the pair of labels for which they are none."""
+    """Return distances as floats, or raise an error that names the pair of labels."""
     try:
         array = np.asarray(distance, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -270,15 +338,15 @@ def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
         index = int(np.flatnonzero(bad)[0])
         raise DistanceError(
             f"The distance function returned {array[index]} between {plain_value(left[index])!r} and "
-            f"{plain_value(right[index])!r} (pair {index}). A distance is finite and never negative, and at "
-            f"most {FARTHEST:g}."
+            f"{plain_value(right[index])!r} (pair {index}). A distance is finite and never negative, and at most "
+            f"{FARTHEST:g}."
         )
     tiny = (array < 1.0 / FARTHEST) & (array > 0)
     return np.where(tiny, 0.0, array) if tiny.any() else array
 
 
 def as_numbers(labels: Any) -> Batch:
-    """Return a batch of numbers, or of arrays of one shape, where labels are such; else one of objects."""
+    """Return an array of numbers if all labels are numbers or arrays of one shape, else an array of objects."""
     if isinstance(labels, np.ndarray):
         return labels
     items = list(labels)
@@ -289,23 +357,8 @@ def as_numbers(labels: Any) -> Batch:
     return as_object_array(items)
 
 
-def with_missing(labels: Batch, missing: BoolArray, minus_one_is_free: bool = True) -> Batch:
-    """Return labels with the value for "no label" put in: NaN, -1 (where that is no label) or None, by type."""
-    if not missing.any():
-        return labels
-    kind: Any = object
-    nothing: float | None = None
-    if labels.dtype.kind == "f":
-        kind, nothing = labels.dtype, np.nan
-    elif labels.dtype.kind in "iu" and minus_one_is_free:
-        kind, nothing = np.int64, -1
-    result = labels.astype(kind)
-    result[missing] = nothing
-    return result
-
-
 def is_missing(label: Any) -> bool:
-    """Return whether a value stands for "no label": None, NaN, or an array that is NaN throughout."""
+    """Return whether a value stands for "no label": None, NaN, or an array of NaN."""
     if isinstance(label, np.ndarray):
         return bool(label.dtype.kind == "f" and label.size > 0 and np.isnan(label).all())
     return is_null(label)

@@ -26,6 +26,8 @@ SHARING = 0.05
 SHRINKAGE = 0.7
 #: Confidence is kept this far from 0 and 1, where log odds are infinite.
 EDGE = 1e-3
+#: The line is found when a step changes log odds, or the log slope, by less than this; and steps after which it is.
+STILL, MAX_STEPS = 1e-4, 50
 #: Shares of the cost of chance at which agreement is tabulated.
 SHARES = np.linspace(0.0, 1.0, 51)
 
@@ -89,8 +91,6 @@ def _left_out(sample: Chunk, others: BoolArray, told: FloatArray) -> tuple[IntAr
 
 def _line(stated: FloatArray, agreement: FloatArray, sources: IntArray, expected: FloatArray) -> tuple[float, float]:
     """Return level and slope of least squared difference between agreements and their expectation."""
-    from scipy.optimize import minimize
-
     odds = _log_odds(stated)
     middle = float(odds.mean())
     count = np.bincount(sources, minlength=len(expected))
@@ -99,16 +99,32 @@ def _line(stated: FloatArray, agreement: FloatArray, sources: IntArray, expected
     place = sources * len(SHARES)
     flat = expected.ravel()
 
-    def spent(line: FloatArray) -> float:
-        share = (len(SHARES) - 1) / (1.0 + np.exp(-(middle + line[0] + np.exp(line[1]) * (odds - middle))))
+    def look(line: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return what is to be least, half of its downhill slope and half of its curvature."""
+        turned = np.exp(line[1]) * (odds - middle)
+        part = 0.5 + 0.5 * np.tanh(0.5 * (middle + line[0] + turned))  # the logistic function, for any number
+        share = (len(SHARES) - 1) * part
         low = np.minimum(share.astype(np.int64), len(SHARES) - 2)
         left, right = flat[place + low], flat[place + low + 1]
         missed = agreement - left - (share - low) * (right - left)
-        return float((missed**2).sum() / scatter + ((line / SHRINKAGE) ** 2).sum())
+        by = (right - left) * share * (1.0 - part) * np.stack([np.ones_like(turned), turned])
+        spent = float(missed @ missed / scatter + ((line / SHRINKAGE) ** 2).sum())
+        return spent, by @ missed / scatter - line / SHRINKAGE**2, by @ by.T / scatter + np.eye(2) / SHRINKAGE**2
 
-    best = minimize(spent, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-3}).x
-    slope = float(np.exp(best[1]))
-    return float(best[0] + middle * (1.0 - slope)), slope
+    line, damp = np.zeros(2), 1e-3
+    spent, downhill, curvature = look(line)
+    for _ in range(MAX_STEPS):
+        step = np.clip(np.linalg.solve(curvature + damp * np.diag(np.diag(curvature)), downhill), -1.0, 1.0)
+        found = look(line + step)
+        if found[0] <= spent:
+            line, damp = line + step, damp / 10.0
+            spent, downhill, curvature = found
+        else:
+            damp *= 10.0
+        if np.abs(step).max() < STILL:
+            break
+    slope = float(np.exp(line[1]))
+    return float(line[0] + middle * (1.0 - slope)), slope
 
 
 def _log_odds(confidence: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
-"""Coordinates from distances alone: classical scaling on landmarks, and placing others among them.
+"""Coordinates from distances alone: multidimensional scaling of landmarks, and triangulation of other labels.
 
-Algorithm 1 of the paper embeds labels by multidimensional scaling if no embedding is known. Scaling a few landmark
-labels and triangulating the rest needs only distances to the landmarks, and is exact for Euclidean data.
+Algorithm 1 of the paper embeds labels by multidimensional scaling if no embedding is known. To scale a few landmarks
+and triangulate the rest needs only distances to the landmarks, and is exact for Euclidean data.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_types.pair_costs import CostFunction, cost_table
 
-#: A coordinate more has to lower the share of the costs that an embedding misses by this much.
+#: A further coordinate must lower the share of the costs that an embedding misses by this much.
 KEPT = 0.01
 
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """An embedding of labels by their costs, taken for squared distances, to some of them.
+    """An embedding of labels by their costs to landmarks, which are treated as squared distances.
 
     Examples
     --------
@@ -34,14 +34,14 @@ class Landmarks:
     labels: Batch  # (l, ...) the landmarks
     projection: FloatArray  # (d, l) turns centered squared distances to the landmarks into coordinates
     mean_squared: FloatArray  # (l,) mean squared distance of the landmarks to each landmark
-    #: The paper's eps: up to scale, squared distances of the labels that judge are 1 - eps to 1 times their costs.
+    #: The paper's eps: up to scale, squared distances of the judging labels are 1 - eps to 1 times their costs.
     distortion: float = 0.0
 
     @classmethod
     def of(cls, cost: CostFunction, labels: Batch, judging: Batch | None = None) -> Landmarks:
-        """Return the embedding with as few coordinates, at least one, as keep the costs about as well as any number.
+        """Return the embedding with the fewest coordinates, at least one, that preserve the costs about as well as all.
 
-        How well costs are kept is seen from the `judging` labels, or from the landmarks where they are all labels.
+        The `judging` labels, by default the landmarks, show how well costs are preserved.
         """
         squared = cost_table(cost, labels, labels)
         squared = (squared + squared.T) / 2.0
@@ -52,7 +52,7 @@ class Landmarks:
         values = values[values > 1e-12 * len(values) * np.abs(values).max()]
         if not len(values):
             return cls(cost, labels, np.zeros((1, len(squared))), mean_squared)
-        # An eigenvector's sign is arbitrary; fixed, the same distances give the same coordinates.
+        # The sign of an eigenvector is arbitrary. It is fixed, so that the same distances give the same coordinates.
         directions = vectors[:, : len(values)]
         directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(values))])
         every = cls(cost, labels, (directions / np.sqrt(values)).T, mean_squared)
@@ -78,11 +78,14 @@ class Landmarks:
 
 
 def first_of_each(batch: Batch) -> tuple[IntArray, IntArray]:
-    """Return where each label comes first, and which of these each label is; distances are slow, and labels recur."""
+    """Return the first place of each distinct label, and the number of each label among these.
+
+    Distances are slow, and labels recur.
+    """
     try:
         keys = batch.tolist() if batch.dtype == object or batch.ndim == 1 else [row.tobytes() for row in batch]
         seen: dict[Any, int] = {}
         same = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.int64)
-    except TypeError:  # labels that cannot be looked up
+    except TypeError:  # labels that are not hashable
         return np.arange(len(batch)), np.arange(len(batch))
     return np.unique(same, return_index=True)[1], same

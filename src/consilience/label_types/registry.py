@@ -1,4 +1,4 @@
-"""Distances by name, so that a saved model can be read back without executing code."""
+"""Distances by name, so that a saved model can be loaded without executing code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DISTANCES: dict[str, Callable[..., Any]] = {}
 
 
 def register_distance(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a distance function a name under which models that use it are saved and loaded.
+    """Register a distance function under a name, so that models that use it can be saved and loaded.
 
     Examples
     --------

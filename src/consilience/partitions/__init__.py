@@ -1,4 +1,4 @@
-"""Votes in chunks, wherever they are: in memory, in files larger than memory, on Dask, on Spark."""
+"""Votes in chunks: in memory, in files larger than memory, on Dask, on Spark."""
 
 from consilience.lazy import on_first_use
 

@@ -1,11 +1,11 @@
 from consilience.partitions.applying import apply_frame as apply_frame
 from consilience.partitions.applying import apply_to as apply_to
 from consilience.partitions.base import InMemoryPartitions as InMemoryPartitions
+from consilience.partitions.base import Moments as Moments
 from consilience.partitions.base import Part as Part
 from consilience.partitions.base import VotePartitions as VotePartitions
 from consilience.partitions.dask import DaskPartitions as DaskPartitions
 from consilience.partitions.label_folder import LabelFolder as LabelFolder
-from consilience.partitions.moments import Moments as Moments
 from consilience.partitions.parquet import ParquetPartitions as ParquetPartitions
 from consilience.partitions.predicting import predict_frame as predict_frame
 from consilience.partitions.predicting import predict_to as predict_to

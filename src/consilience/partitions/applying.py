@@ -42,13 +42,11 @@ def apply_to(
     resume: bool = False,
     force: bool = False,
 ) -> LabelFolder:
-    """Write the votes of labeling functions on Parquet files to a folder, one file for each row group.
+    """Apply labeling functions to Parquet files, and write the votes to a folder, one file per row group.
 
-    `ParquetPartitions` reads the folder: it has the column ``item``, if `item` is given, and one for each function.
-    Files appear when they are complete, as those of `predict_to` do.
-
-    `path` is a Parquet file, or a folder of them; `destination`, `resume` and `force` are as for `predict_to`, and the
-    other arguments as for `consilience.apply`. `n_skipped` counts the votes that are missing because a function failed.
+    The files have one column per function, and the column ``item`` if `item` is given; `ParquetPartitions` reads them.
+    `path` is a Parquet file or a folder of them. `destination`, `resume` and `force` are as for `predict_to`, and the
+    other arguments as for `consilience.apply`. `n_skipped` counts votes that are missing because a function failed.
 
     Examples
     --------
@@ -100,12 +98,11 @@ def apply_frame(
     on_error: str = "raise",
     chunk_rows: int = CHUNK_ROWS,
 ) -> Any:
-    """Return the votes of labeling functions on a Dask or Spark dataframe as one of the same kind.
+    """Apply labeling functions to a Dask or Spark dataframe, and return the votes as a dataframe of the same kind.
 
-    It has the column ``item`` and one for each function, and `DaskPartitions` or `SparkPartitions` takes it. It is
-    computed when it is asked for; the types of its columns are those of the votes on the first rows, or of the space.
-
-    The other arguments are as for `consilience.apply`. Spark cannot count rows, so it needs `item`.
+    It is lazy, has the column ``item`` and one column per function, and can be passed to `DaskPartitions` or
+    `SparkPartitions`. The types of its columns come from the votes on the first rows, or from the space. The other
+    arguments are as for `consilience.apply`. Spark cannot number rows, so it needs `item`.
 
     Examples
     --------
@@ -124,8 +121,8 @@ def apply_frame(
 
     if item is None:
         raise UnsupportedError(
-            "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
-            "with item=."
+            "The rows of a Spark dataframe have no order, so they cannot be numbered. Name the column of item ids with "
+            "item=."
         )
     use_this_interpreter(frame)
     tables = _with_schema(tables, frame.limit(FIRST_ROWS).toArrow())
@@ -140,13 +137,13 @@ def _votes_of_partition(frame: Any, tables: _VoteTables, partition_info: dict[st
 
 @dataclass(frozen=True, eq=False)
 class _VoteTables:
-    """From chunks of data to tables of votes of one schema, as they come if it is None; it travels to the workers."""
+    """Turns chunks of data into tables of votes, of one schema if there is one; it is sent to the workers."""
 
     work: Work
     schema: pa.Schema | None = None
 
     def table(self, chunk: Any, place: str, first_row: int = 0) -> tuple[pa.Table, int]:
-        """Return the votes on some rows, and how many of them are missing because a function failed."""
+        """Return the votes on some rows, and how many are missing because a function failed."""
         if length(chunk) == 0 and self.schema is not None:
             return self.schema.empty_table(), 0
         try:
@@ -163,7 +160,7 @@ class _VoteTables:
                 failures[repr(name)] = error
         if failures:
             raise LabelingFunctionError(
-                f"{place}: {', '.join(failures)} votes labels of another type than the functions do on the first rows "
+                f"{place}: {', '.join(failures)} votes labels of another type than on the first rows "
                 f"({next(iter(failures.values()))}). Pass space=, or let every function return labels of one type."
             )
         return pa.table(columns, schema=self.schema), failed
@@ -181,7 +178,7 @@ class _VoteTables:
 
 
 def _with_schema(tables: _VoteTables, first_rows: Any) -> _VoteTables:
-    """Return the same with the types that the votes on the first rows have; the space tells those of the others."""
+    """Return the same with a schema: the types of the votes on the first rows, and the type of the space for others."""
     if length(first_rows) == 0:
         raise InvalidVotesError("There are no items: the data has no rows. Pass at least one row.")
     lenient = replace(tables, work=replace(tables.work, on_error="abstain"))
@@ -191,7 +188,7 @@ def _with_schema(tables: _VoteTables, first_rows: Any) -> _VoteTables:
     space = tables.work.space
     if not seen and space is None:
         raise UnsupportedError(
-            "No function votes on the first rows, so that the type of the labels is unknown. Pass space=."
+            "No function votes on the first rows, so the type of the labels is unknown. Pass space=."
         )
     if not seen and space is not None:
         label = space.as_labels(space.as_batch(space.random(1, np.random.default_rng(0))), np.dtype(object))

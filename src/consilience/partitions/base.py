@@ -1,31 +1,36 @@
-"""The one idea of scale: something that maps a function over chunks of votes and adds up the results.
+"""Votes in chunks: map a function over the chunks, and add up the results.
 
-Estimators, EM rounds and prediction are written against `VotePartitions`; where the chunks live
-(an array, files, a cluster) is the business of its implementations.
+Estimators, EM rounds and prediction are written against `VotePartitions`. Its implementations know where the chunks
+are: in an array, in files, on a cluster. `Moments` are sums from which alone a model can be fitted.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import as_object_array, hash_priority
-from consilience.estimation.protocol import Law
-from consilience.exceptions import InvalidVotesError, UnsupportedError
+from consilience.arrays import IntArray, as_object_array, hash_priority
+from consilience.estimation.protocol import Chunk, Law, Statistics
+from consilience.exceptions import InvalidVotesError, SourceMismatchError, UnsupportedError
+from consilience.label_types.base import LabelSpace
 from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
 from consilience.progress import working
+from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
+#: Items that show a law what it cannot know before any vote.
+SAMPLE = 400
 
 
 class Additive(Protocol):
-    """Anything that can be added to its like."""
+    """Anything with a sum."""
 
     def __add__(self, other: Any, /) -> Any: ...
 
@@ -36,7 +41,7 @@ A = TypeVar("A", bound=Additive)
 
 @dataclass(frozen=True)
 class Part:
-    """A chunk of items: their votes, known labels as the votes of one source, and the number of cells skipped.
+    """A chunk of items: their votes, their known labels as the votes of one source, and the number of skipped cells.
 
     Examples
     --------
@@ -68,7 +73,7 @@ class VotePartitions(ABC):
     [400, 400, 200]
     """
 
-    #: Whether chunks are elsewhere, so that what is said about every item stays there, too.
+    #: Whether chunks are on a cluster, so that results for single items stay there.
     remote: ClassVar[bool] = False
 
     @property
@@ -87,7 +92,7 @@ class VotePartitions(ABC):
 
     @abstractmethod
     def transform(self, function: Callable[[Part], Part]) -> VotePartitions:
-        """Return partitions whose chunks went through `function` once."""
+        """Return partitions whose chunks are the results of `function`."""
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns."""
@@ -101,26 +106,26 @@ class VotePartitions(ABC):
         return total
 
     def sample(self, size: int, seed: int) -> InMemoryPartitions:
-        """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
+        """Return about `size` items in memory, chosen by hashed item id, so that order and chunks do not matter."""
         return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
 
     def in_memory(self, purpose: str) -> Votes:
-        """Return all votes, for a purpose that looks at single items; those on a cluster stay there."""
+        """Return all votes, unless they are on a cluster; the error then names the purpose."""
         if self.remote:
             raise UnsupportedError(
-                f"{purpose} single items, and the votes of {type(self).__name__} stay where they are. Pass a sample of "
+                f"{purpose} single items, but the votes of {type(self).__name__} stay where they are. Pass a sample of "
                 "them: votes.sample(50_000, seed=0)."
             )
         return Votes.concatenate(list(self.map(lambda part: part.votes)))
 
     @property
     def n_skipped(self) -> int:
-        """Number of cells that were not labels and were taken for abstentions; takes a pass."""
+        """Number of cells that are not labels and count as abstentions; takes one pass."""
         return int(self.reduce(lambda part: part.skipped))
 
 
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
-    """Return what picks about `size` of so many items, chunk by chunk, by hashed item id."""
+    """Return a function that picks about `size` of `n_items` items, chunk by chunk, by hashed item id."""
     share = min(size / max(n_items, 1), 1.0)
     limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
 
@@ -137,7 +142,7 @@ class InMemoryPartitions(VotePartitions):
     Parameters
     ----------
     workers
-        Threads that go over the chunks; -1 for one per processor. The numbers do not depend on it.
+        Number of threads; -1 for one per processor. Results do not depend on it.
 
     Examples
     --------
@@ -157,12 +162,12 @@ class InMemoryPartitions(VotePartitions):
 
     @classmethod
     def suited(cls, votes: Votes, law: Law, gold: Votes | None = None, rows: int | None = None) -> Self:
-        """Return partitions as suits a law: chunks of its size, or of `rows`, and threads where it may have them."""
+        """Return partitions that suit a law: with its chunk size, or `rows`, and with threads if it allows them."""
         return cls(Part(votes, gold), rows or law.rows, usual_threads() if law.side_by_side else 1)
 
     @classmethod
     def of_parts(cls, parts: list[Part]) -> Self:
-        """Return partitions of chunks put together."""
+        """Return partitions of several chunks joined."""
         if len(parts) == 1:
             return cls(parts[0])
         known = next((part.gold for part in parts if part.gold is not None), None)
@@ -198,7 +203,7 @@ def _unknown(like: Votes, votes: Votes) -> Votes:
 
 
 def _stack(tables: list[Votes]) -> Votes:
-    """Put chunks of one table below each other; unlike `Votes.concatenate`, ids are kept as they are."""
+    """Join chunks of one table; unlike `Votes.concatenate`, this keeps all ids."""
     labels = [table.labels for table in tables]
     voted = [table.labels for table in tables if table.observed.any()]
     if voted:  # chunks without a vote hold cells of any type
@@ -214,3 +219,90 @@ def _stack(tables: list[Votes]) -> Votes:
         observed=np.concatenate([table.observed for table in tables]),
         items=np.concatenate([table.items for table in tables]),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over items from which sources are learned: those of the parts of a table add up to those of the whole.
+
+    Examples
+    --------
+    >>> from consilience.label_types import Classes
+    >>> votes = Votes.from_matrix([[0, 0, 1], [1, 1, -1], [0, 1, 0]])
+    >>> whole = Moments.of(votes, Classes(2))
+    >>> parts = Moments.of(votes[:1], Classes(2)) + Moments.of(votes[1:], Classes(2))
+    >>> whole.n_items, bool((whole.both == parts.both).all())
+    (3, True)
+    """
+
+    sources: tuple[str, ...]
+    sums: Statistics
+    law: Law | None = None
+    known_items: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # hashed ids
+
+    @classmethod
+    def zero(cls) -> Moments:
+        """Return the neutral element of addition."""
+        return cls((), Statistics.zero())
+
+    @classmethod
+    def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
+        """Return the moments of votes. Pass the `law` of other moments to get moments that add to them."""
+        table = votes_for(votes, space)
+        known = read_gold(gold, space, len(table), table)
+        encoded = encode(table, space)
+        if law is None or law is space.law:
+            law = space.law.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
+        sums = Statistics.zero()
+        for start in range(0, len(encoded), ROWS):
+            rows = slice(start, start + ROWS)
+            sums = sums + law.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
+        return cls(table.sources, sums, law, known_items(table, known))
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if not self.sources or not other.sources:
+            return other if not self.sources else self
+        if self.sources != other.sources:
+            raise SourceMismatchError(
+                f"Moments of sources {list(self.sources)} and {list(other.sources)} cannot be added. "
+                "Take both from the same sources in the same order (votes.select([...]))."
+            )
+        if self.law is not None and other.law is not None and not self.law.measures_like(other.law):
+            raise UnsupportedError(
+                "These moments have different label types or are in different coordinates, so they cannot be added. "
+                "Take the second with the law of the first: Moments.of(votes, space, law=first.law)."
+            )
+        known = np.concatenate([self.known_items, other.known_items])
+        return Moments(self.sources, self.sums + other.sums, self.law, known)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.sums["items"]) if "items" in self.sums else 0
+
+    @property
+    def both(self) -> IntArray:
+        """``(m, m)`` numbers of items on which both sources vote; the diagonal has the votes of each."""
+        return self.sums["both"]
+
+    @property
+    def n_gold(self) -> int:
+        """Number of items whose label is known."""
+        return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
+
+
+def known_items(votes: Votes, gold: Votes | None) -> npt.NDArray[np.uint64]:
+    """Return the hashed ids of the items whose label is known."""
+    seen = np.zeros(len(votes), dtype=bool) if gold is None else gold.observed[:, 0]
+    return hash_priority(votes.items[seen])
+
+
+def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
+    """Return encoded votes as a law sees them."""
+    names = np.array(votes.sources, dtype=str)
+    by_name = np.lexsort((names, np.char.str_len(names)))
+    if gold is None:
+        return Chunk(votes.labels, votes.observed, items=votes.items, by_name=by_name)
+    return Chunk(votes.labels, votes.observed, gold.labels[:, 0], gold.observed[:, 0], votes.items, by_name)

@@ -1,4 +1,4 @@
-"""Votes on a Dask cluster: parts stay on the workers, and sums of a few kilobytes travel."""
+"""Votes on a Dask cluster: parts stay on the workers, which return sums of a few kilobytes."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ AHEAD = 2
 class DaskPartitions(ReadPartitions):
     """Votes on a Dask cluster, one row per item and one column per source.
 
-    Votes are read once and kept in the memory of the workers from then on, as long as this object exists. What a
-    lost worker held is computed again from where it came, so the cluster may lose workers on the way.
+    Votes are read once and stay in the memory of the workers as long as this object exists. If a worker is lost, its
+    parts are computed again.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class DaskPartitions(ReadPartitions):
         The path of a Parquet or Arrow file or folder, which the workers read themselves; a Dask dataframe; or a list
         of frames, futures of frames or delayed frames.
     client
-        A `distributed.Client`, the address of a scheduler, or None for the client that is open already.
+        A `distributed.Client`, the address of a scheduler, or None for the current client.
     space, item, sources, drop, gold, abstain, on_error, check_ids
         As for `ParquetPartitions`. Ids are compared on the workers.
 
@@ -136,7 +136,7 @@ class DaskPartitions(ReadPartitions):
         )
 
     def write_labels(self, labeler: Labeler, targets: dict[int, Path]) -> Iterator[tuple[int, dict[str, int]]]:
-        """Let the workers write files for some of the parts, on a file system that they share, and yield the counts."""
+        """Let the workers write files for some of the parts to a shared file system, and yield the counts."""
         from distributed import as_completed
 
         futures = {
@@ -163,8 +163,7 @@ class DaskPartitions(ReadPartitions):
         frames = list(data) if isinstance(data, (list, tuple)) else []
         if not frames:
             raise UnsupportedError(
-                f"{type(data).__name__} is nothing that Dask spreads. Pass a path, a Dask dataframe, or a list of "
-                "frames."
+                f"{type(data).__name__} is not data for Dask. Pass a path, a Dask dataframe, or a list of frames."
             )
         futures = []
         for frame in frames:
@@ -173,9 +172,7 @@ class DaskPartitions(ReadPartitions):
             elif hasattr(frame, "dask"):
                 futures.append(self.client.compute(frame))
             else:
-                futures.append(
-                    self._submit(lambda frame: frame, frame)
-                )  # inside the task, so that it outlives a worker
+                futures.append(self._submit(lambda frame: frame, frame))  # in a task, which can be computed again
         columns = self._submit(lambda frame: list(nw.from_native(frame).columns), futures[0]).result()
         return futures, list(map(str, columns))
 
@@ -200,11 +197,11 @@ def _client(client: Any) -> Any:
 
 
 def _keys(index: int, slices: int, part: Part, place: str) -> duplicate_ids.Keys:
-    return duplicate_ids.slice_of(duplicate_ids.keys_anywhere(part.votes.items), index, slices)
+    return duplicate_ids.slice_of(duplicate_ids.keys_of(part.votes.items), index, slices)
 
 
 def _places(suspects: duplicate_ids.Keys, part: Part, place: str) -> list[duplicate_ids.Place]:
-    return duplicate_ids.places_of(suspects, part.votes.items, duplicate_ids.keys_anywhere(part.votes.items), place)
+    return duplicate_ids.places_of(suspects, part.votes.items, place)
 
 
 def _write(part: Part, labeler: Labeler, target: Path, reader: PartReader, place: str) -> dict[str, int]:

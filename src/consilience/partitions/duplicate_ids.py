@@ -1,7 +1,7 @@
-"""Whether every item has an id of its own, across files and partitions, in bounded memory.
+"""Whether item ids are unique across files and partitions, in bounded memory.
 
-An id becomes a 64-bit key, and keys that occur more than once are looked at again: only then is the id itself compared.
-Where there are many items they are taken in slices of their keys, so that few keys are in one memory at a time.
+Every id has a 64-bit key, and ids are compared only if their keys are equal. If there are many items, their keys are
+compared slice by slice, to limit the memory.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy.typing as npt
 from consilience.arrays import hash_priority
 from consilience.exceptions import InvalidVotesError
 
-#: Keys in one memory at a time: 128 MB.
+#: Keys in memory at a time: 128 MB.
 KEYS = 1 << 24
-#: Repeated keys that are looked at: some may belong to different ids.
+#: Repeated keys whose ids are compared.
 LOOKED_AT = 10_000
-#: Runs of rising ids in a piece that are told apart: pieces of a few files.
+#: Runs of rising ids in a piece, which may have rows of several files.
 RUNS = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -31,20 +31,13 @@ Span = tuple[int, int]
 Place = tuple[Any, str, int]
 
 
-def keys_here(ids: npt.NDArray[Any]) -> Keys:
-    """Return one key per id that is the same for equal ids, within this process."""
-    if ids.dtype.kind in "iu":
-        return ids.astype(np.int64, copy=False)
-    return np.fromiter(map(hash, ids.tolist()), dtype=np.int64, count=len(ids))
-
-
-def keys_anywhere(ids: npt.NDArray[Any]) -> Keys:
-    """Return one key per id that is the same for equal ids, in every process."""
-    return hash_priority(ids).view(np.int64)
+def keys_of(ids: npt.NDArray[Any]) -> Keys:
+    """Return one key per id, which is the same for equal ids in every process."""
+    return ids.astype(np.int64, copy=False) if ids.dtype.kind in "iu" else hash_priority(ids).view(np.int64)
 
 
 def n_slices(n_items: int) -> int:
-    """Return in how many slices the keys of so many items are taken."""
+    """Return the number of slices for so many items."""
     return max(1, -(-n_items // KEYS))
 
 
@@ -60,16 +53,16 @@ def slice_of(keys: Keys, index: int, count: int) -> Keys:
 def repeated(keys: Iterable[Keys]) -> Keys:
     """Return a few keys that occur more than once."""
     ordered = np.concatenate([np.zeros(0, dtype=np.int64), *keys])
-    if not (ordered[1:] > ordered[:-1]).all():  # else the table was numbered or sorted
+    if not (ordered[1:] > ordered[:-1]).all():  # otherwise the table is numbered or sorted
         ordered.sort()
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.unique(again)[:LOOKED_AT]
 
 
 def spans_of(ids: npt.NDArray[Any]) -> list[Span] | None:
-    """Return first and last id of each run of rising ids in a piece; None where there are many.
+    """Return the first and last id of each run of rising ids in a piece; None if there are many.
 
-    A piece may hold the end of one file and the beginning of another, so runs end at the widest steps, too.
+    A piece may have the end of one file and the beginning of another, so runs also end at the widest steps.
     """
     if ids.dtype.kind not in "iu" or not len(ids) or ids.max() > np.iinfo(np.int64).max:
         return None
@@ -83,26 +76,26 @@ def spans_of(ids: npt.NDArray[Any]) -> list[Span] | None:
 
 
 def are_apart(pieces: Iterable[list[Span] | None]) -> bool:
-    """Return whether no run of rising ids reaches into another, so that no id can occur twice."""
+    """Return whether no two runs of rising ids overlap, so that no id can occur twice."""
     known = list(pieces)
     ordered = sorted(span for spans in known for span in spans or ())
     return None not in known and all(one[1] < two[0] for one, two in pairwise(ordered))
 
 
-def places_of(suspects: Keys, ids: npt.NDArray[Any], keys: Keys, place: str, first_row: int = 0) -> list[Place]:
-    """Return where, in one piece, the ids of some keys stand."""
-    rows = np.flatnonzero(np.isin(keys, suspects))
+def places_of(suspects: Keys, ids: npt.NDArray[Any], place: str, first_row: int = 0) -> list[Place]:
+    """Return the ids of a piece that have one of these keys, with their places."""
+    rows = np.flatnonzero(np.isin(keys_of(ids), suspects))
     return [(identity, place, first_row + row) for row, identity in zip(rows.tolist(), ids[rows].tolist(), strict=True)]
 
 
 def refuse_same_ids(places: Iterable[Place]) -> None:
-    """Raise if an id stands in two places."""
+    """Raise an error if an id occurs in two places."""
     first: dict[Any, tuple[str, int]] = {}
     for identity, place, row in places:
         if identity in first:
             before, row_before = first[identity]
             raise InvalidVotesError(
                 f"Item id {identity!r} occurs twice: in {before}, row {row_before}, and in {place}, row {row}. Give "
-                "every item an id of its own, drop one of the rows, or put the votes on one item into one row."
+                "every item its own id, drop one of the rows, or join the votes on one item in one row."
             )
         first[identity] = (place, row)

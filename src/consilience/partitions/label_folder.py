@@ -1,8 +1,8 @@
-"""From parts to tables of labels, and into a folder of Parquet files: a run that was stopped can be continued.
+"""Tables of labels for parts of the votes, written to a folder of Parquet files; a run that stopped can be resumed.
 
-The folder holds one file per piece of the votes and ``_manifest.jsonl``. The manifest's first line says what is
-being labeled by which model; a line is added for each file once it is complete, and a last one at the end. A file
-gets its name only when it is complete, and counts only if the manifest lists it.
+The folder has one file per piece of the votes and ``_manifest.jsonl``. The first line of the manifest identifies votes
+and model. A line is added for each complete file, and a last one at the end. A file gets its name when it is complete,
+and counts only if the manifest lists it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 #: Items whose labels show the type of a label.
 SHOWN = 50
-#: Items from which on it pays to label all patterns of votes that there may be beforehand.
+#: With this many items it pays to label all possible patterns of votes first.
 WORTH_IT = 200_000
-#: Objects within objects that a fingerprint looks at; what lies deeper counts by its type.
+#: Depth of nested objects in a fingerprint; deeper ones count by their type.
 DEEPEST = 10
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
@@ -47,18 +47,18 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Labeler:
-    """From parts to tables of what a model says that all have the same columns; it travels to the workers.
+    """Turns parts of the votes into tables of labels with the same columns; it is sent to the workers.
 
     Parameters
     ----------
     question, ties, fill
         See `consilience.partitions.predict_frame`.
     unrelated
-        Mean distance of votes to the labels of other items, where agreement needs it.
+        Mean distance of votes to the labels of other items, if agreement needs it.
     by_pattern
-        The rows of `label_table` for all patterns of votes, without the ids, where there are few.
+        The rows of `label_table` for all patterns of votes, without ids, if there are few.
     schema
-        Of the tables; None to leave their types as they come.
+        Schema of the tables; None for any.
     """
 
     model: LabelModel
@@ -70,20 +70,20 @@ class Labeler:
     schema: pa.Schema | None = None
 
     def table(self, part: Part) -> pa.Table:
-        """Return what the model says about a part."""
+        """Return the table of a part."""
         found = self._from_patterns(part.votes)
         if found is None:
             found = self._asked(part.votes)
         if self.schema is None:
             return found
         if "label" in found.column_names and not part.votes.observed.any() and self.fill is None:
-            # nobody says anything that could show the type of a label
+            # without votes nothing shows the type of a label
             place = found.column_names.index("label")
             found = found.set_column(place, "label", pa.nulls(len(found), self.schema.field("label").type))
         return found.cast(self.schema)
 
     def write(self, parts: Iterable[Part], target: Path) -> dict[str, int]:
-        """Write the tables of several parts to one file, which appears when it is complete."""
+        """Write the tables of several parts to one file."""
         return write_tables(((self.table(part), part.skipped) for part in parts), self.schema, target)
 
     def _asked(self, votes: Votes) -> pa.Table:
@@ -100,7 +100,7 @@ class Labeler:
         return pa.table({"item": id_column(votes.items), name: column})
 
     def _from_patterns(self, votes: Votes) -> pa.Table | None:
-        """Return the labels by the number of each item's pattern of votes; None for votes of another type."""
+        """Look up the labels by the pattern of votes on each item; None for votes of another type."""
         if self.by_pattern is None or votes.labels.dtype.kind not in "iu" or votes.items.dtype.kind != "i":
             return None
         space, learned = self.model.space, self.model.source_model_
@@ -120,14 +120,14 @@ def labeler(
     ties: float | None = None,
     fill: str | None = None,
 ) -> Labeler:
-    """Return what labels each part of the partitions, after a look at the type of their labels."""
+    """Return the labeler of the partitions, whose schema comes from the labels of a few items."""
     if ties is not None and question is not None:
         raise UnsupportedError(f"question={question!r} asks for no ties. Leave ties= out, or the question.")
     if fill is not None and question != "predict":
         raise UnsupportedError("fill= is for question='predict'. Leave it out, or ask for that.")
 
     def shown(part: Part) -> Votes:
-        """Return the first few items with a vote; an item without one where there are none."""
+        """Return the first few items with a vote, or else one item."""
         voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
         return part.votes[voted] if len(voted) else part.votes[:1]
 
@@ -137,7 +137,7 @@ def labeler(
             break
     if few is None:
         raise UnsupportedError("There are no items to label. Pass at least one row of votes.")
-    light = type(model)(**model.get_params())  # without the sums that it learned from, which need not travel
+    light = type(model)(**model.get_params())  # without the sums that it learned from, which workers do not need
     light.source_model_ = model.source_model_
     made = Labeler(light, question, ties, fill)
     made = replace(made, schema=made.table(Part(few)).schema)
@@ -148,7 +148,7 @@ def labeler(
 
 
 def _labels_by_pattern(model: LabelModel, like: Votes, ties: float | None) -> pa.Table | None:
-    """Return the labels of all patterns of votes, None where there are too many, or votes are no integers."""
+    """Return the labels of all patterns of votes; None if there are too many, or if votes are not integers."""
     space, sources = model.space, model.source_model_.sources
     k, m = space.n_labels, len(sources)
     if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
@@ -163,7 +163,7 @@ def _labels_by_pattern(model: LabelModel, like: Votes, ties: float | None) -> pa
 
 @dataclass(frozen=True)
 class LabelFolder:
-    """What was written: the folder, or its address on another file system, and how many labels and Parquet files.
+    """What was written: the folder or its URL, and the numbers of labels and Parquet files.
 
     Examples
     --------
@@ -174,17 +174,17 @@ class LabelFolder:
     path: str | Path
     n_items: int
     n_files: int
-    #: Cells that were not labels and were taken for abstentions.
+    #: Cells that are not labels and count as abstentions.
     n_skipped: int = 0
     #: Files that an earlier run had written.
     n_resumed: int = 0
 
 
 def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, target: Path) -> dict[str, int]:
-    """Write tables, each with a number of skipped cells, to one file, which appears when it is complete."""
+    """Write tables, each with its number of skipped cells, to one file, which appears when it is complete."""
     counts = {"rows": 0, "skipped": 0}
 
-    # Numbers that hardly repeat only slow dictionaries and compression down.
+    # Dictionaries and compression do not help for numbers that hardly repeat.
     numbered = "item" in schema.names and pa.types.is_integer(schema.field("item").type)
     plain = {"confidence", "item"} if numbered else {"confidence"}
     stored = {
@@ -207,7 +207,7 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
 
 
 class Manifest:
-    """The list of complete files of a new folder, or of one that an earlier run left."""
+    """The list of complete files in a new folder, or in the folder of an earlier run."""
 
     def __init__(self, folder: Path, header: dict[str, Any], *, resume: bool, force: bool) -> None:
         check_folder(folder, resume=resume, force=force)
@@ -218,7 +218,7 @@ class Manifest:
             differs = ", ".join(name for name in header if lines[0].get(name) != header[name])
             raise FileFormatError(
                 f"{str(folder)!r} was made from other votes or by another model ({differs} differ), so it "
-                "cannot be continued. Name another folder, or overwrite it with force."
+                "cannot be resumed. Name another folder, or overwrite it with force=True."
             )
         if lines:
             entries = [line for line in lines[1:] if "piece" in line]
@@ -235,12 +235,12 @@ class Manifest:
         return self.folder / f"part-{piece:06d}.parquet"
 
     def add(self, piece: int, counts: dict[str, int]) -> None:
-        """List a complete file."""
+        """Add a complete file to the list."""
         self.done[piece] = {"piece": piece, "file": self.target(piece).name, **counts}
         self._append(self.done[piece])
 
     def finish(self) -> LabelFolder:
-        """List the end, and return what was written."""
+        """Mark the folder as complete, and return what was written."""
         rows, skipped = (sum(entry[name] for entry in self.done.values()) for name in ("rows", "skipped"))
         self._append({"complete": True, "rows": rows, "files": len(self.done), "skipped": skipped})
         return LabelFolder(self.folder, rows, len(self.done), skipped, self.n_resumed)
@@ -253,7 +253,7 @@ class Manifest:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """Return the entries of a manifest up to the first that was not written to its end."""
+    """Return the complete entries of a manifest."""
     found: list[dict[str, Any]] = []
     for line in path.read_text(encoding="utf-8").split("\n") if path.is_file() else ():
         try:
@@ -267,14 +267,14 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
-    """Refuse a folder into which labels cannot go, before any work."""
+    """Refuse a folder to which labels cannot be written, before any work."""
     if folder.exists() and not folder.is_dir():
         raise FileFormatError(f"{str(folder)!r} is a file. Name a folder for the labels.")
     if not folder.is_dir() or not any(folder.iterdir()):
         return
     if not (folder / MANIFEST).is_file():
         raise FileFormatError(
-            f"The folder {str(folder)!r} holds files other than labels of an earlier run. Name a new folder."
+            f"The folder {str(folder)!r} has files that are not labels of an earlier run. Name a new folder."
         )
     if not resume and not force:
         raise FileFormatError(
@@ -283,12 +283,12 @@ def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
 
 
 def fingerprint(*values: Any) -> str:
-    """Return a short text that differs, as good as surely, where any of the values does."""
+    """Return a short hash of the values."""
     return hashlib.sha256(json.dumps(_described(values, DEEPEST)).encode()).hexdigest()[:16]
 
 
 def _described(value: Any, depth: int) -> Any:
-    """Return a value as JSON; of functions their code, and the values that they were given or find around them."""
+    """Return a value as JSON; a function as its code, defaults, captured values and global names."""
     if isinstance(value, (str, int, float, type(None))):
         return value
     if isinstance(value, np.ndarray) and value.dtype != object:

@@ -1,4 +1,4 @@
-"""Votes in Parquet or Arrow files, read a row group at a time; the data never is in memory as a whole."""
+"""Votes in Parquet or Arrow files, read one row group at a time, so that they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ KEEP = 512.0
 class ParquetPartitions(ReadPartitions):
     """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
 
-    Only the columns that are needed are read, one row group at a time. Rows without a column of
-    ids are numbered through all files, in the order of the files' names. Ids have to differ, also between the files:
-    the first pass compares them, at 8 bytes per item.
+    Only the needed columns are read, one row group at a time. Rows without a column of ids are numbered through all
+    files, in the order of the file names. Ids must be unique across all files; the first pass checks it, with 8 bytes
+    per item.
 
     Parameters
     ----------
     path
-        Of a file, or of a folder, of which every such file is read.
+        A file, or a folder whose Parquet and Arrow files are all read.
     space
-        What a label is: needed for cells of text with a notation (``a > b``), for `gold`, for
+        The label type. It is needed for cells of text with a notation (``a > b``), for `gold`, for
         ``on_error="abstain"``, and for errors that name the row.
     item, sources, drop, gold
         The column of ids, the columns of votes (by default all others), columns to leave out, and the column of
         known labels, which may be null.
     abstain
-        A value that stands for an abstention, beside null.
+        A value that stands for an abstention, in addition to null.
     on_error
-        "raise" stops at a cell that is not a label, and names file, row group, row and source; "abstain" takes it
-        for an abstention. `n_skipped` counts those.
+        "raise" stops at a cell that is not a label, and names file, row group, row and source; "abstain" counts it as
+        an abstention. `n_skipped` is the number of such cells.
     check_ids
-        False for ids that are known to differ, which are then not compared.
+        False if ids are known to be unique; they are not compared then.
     keep
-        Megabytes of votes that stay in memory for the next pass; the rest is read again. Those of a file that has
-        changed meanwhile are read again, too, and so is text, always.
+        Megabytes of votes that stay in memory for the next pass; the rest is read again, and so are text and files
+        that have changed.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class ParquetPartitions(ReadPartitions):
         self.pieces, names = find_row_groups(path)
         self.reader = part_reader(names, space, **options, where=repr(str(path)))
         self.steps: tuple[Callable[[Part], Part], ...] = ()
-        # Parts of pieces, with the state of their file and their size, and how many bytes may yet be kept.
+        # Parts of pieces, with the state of their file and their size. `shared.free` is the number of bytes left.
         self.kept: dict[RowGroup, tuple[Any, float, list[tuple[int, Part]]]] = {}
         self.shared = SimpleNamespace(free=keep * 1e6, ids_differ=not check_ids or self.reader.item is None)
 
@@ -99,7 +99,7 @@ class ParquetPartitions(ReadPartitions):
             for piece in self.pieces:
                 for start, part in self.parts(piece):
                     if not checked:
-                        keys.append(duplicate_ids.slice_of(duplicate_ids.keys_here(part.votes.items), 0, slices))
+                        keys.append(duplicate_ids.slice_of(duplicate_ids.keys_of(part.votes.items), 0, slices))
                     yield self.reader.run(whole, part, piece.place, start)
                     bar.advance(len(part))
         if not checked:
@@ -107,17 +107,17 @@ class ParquetPartitions(ReadPartitions):
             self.shared.ids_differ = True
 
     def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
-        """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
+        """Return partitions whose chunks go through `function` each time they are read."""
         return self._with(steps=(*self.steps, function))
 
     def transformed(self, part: Part) -> Part:
-        """Return a part as it is once it went through all that was given to `transform`."""
+        """Return a part after all functions that were given to `transform`."""
         for step in self.steps:
             part = step(part)
         return part
 
     def parts(self, piece: RowGroup) -> Iterator[tuple[int, Part]]:
-        """Yield the parts of a piece with their first rows, from memory or else as they are read."""
+        """Yield the parts of a piece, each with its first row, from memory or from the file."""
         found = Path(piece.file).stat()
         state = (found.st_mtime_ns, found.st_size)
         before, size, parts = self.kept.get(piece, (None, 0.0, []))
@@ -131,24 +131,22 @@ class ParquetPartitions(ReadPartitions):
             size += _size(part)
             parts = [*parts, (start, part)] if size <= self.shared.free else []
             yield start, part
-        if size <= self.shared.free:  # only here once the piece was read to its end
+        if size <= self.shared.free:  # the piece was read to its end
             self.kept[piece] = (state, size, parts)
             self.shared.free -= size
 
     def _compare_ids(self, keys: list[duplicate_ids.Keys] | None = None) -> None:
-        """Compare the ids alone, slice by slice; `keys` are those of the first one, if they are known."""
+        """Read the ids alone and compare them, slice by slice; `keys` are those of the first slice, if known."""
         slices = duplicate_ids.n_slices(self.n_items)
         for index in range(slices):
             if index or keys is None:
-                keys = [
-                    duplicate_ids.slice_of(duplicate_ids.keys_here(ids), index, slices) for ids, _, _ in self._ids()
-                ]
+                keys = [duplicate_ids.slice_of(duplicate_ids.keys_of(ids), index, slices) for ids, _, _ in self._ids()]
             suspects = duplicate_ids.repeated(keys)
             if len(suspects):
                 duplicate_ids.refuse_same_ids(
                     place
                     for ids, name, start in self._ids()
-                    for place in duplicate_ids.places_of(suspects, ids, duplicate_ids.keys_here(ids), name, start)
+                    for place in duplicate_ids.places_of(suspects, ids, name, start)
                 )
 
     def _ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
@@ -165,7 +163,7 @@ class ParquetPartitions(ReadPartitions):
 
 
 def _size(part: Part) -> float:
-    """Return the bytes of a part; objects have a size that nobody knows, so that they are never kept."""
+    """Return the bytes of a part; infinite for objects, whose size is unknown."""
     tables = [part.votes] if part.gold is None else [part.votes, part.gold]
     arrays: list[npt.NDArray[Any]] = [array for one in tables for array in (one.labels, one.observed, one.items)]
     return float(np.inf) if any(array.dtype == object for array in arrays) else sum(array.nbytes for array in arrays)

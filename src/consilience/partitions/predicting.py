@@ -1,4 +1,4 @@
-"""Labels of partitioned votes, in the type of the engine and never all of them in one memory."""
+"""Labels of partitioned votes: as a dataframe of the engine, or as a folder of files, never all in one memory."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def predict_frame(
     ties: float | None = None,
     fill: str | None = None,
 ) -> Any:
-    """Return a Dask or Spark dataframe that computes what a model says about votes there, when it is asked for.
+    """Return a lazy Dask or Spark dataframe of the answers of a model.
 
     `question` is a method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
-    ``item`` and ``label``, ``probabilities`` or ``confidence``. None asks for the columns of `label_table`. `ties` is
-    as there, `fill` as for `LabelModel.predict`.
+    ``item`` and ``label``, ``probabilities`` or ``confidence``. Without a question they are those of `label_table`.
+    `ties` is as for `label_table`, `fill` as for `LabelModel.predict`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def predict_frame(
     """
     if not isinstance(partitions, (DaskPartitions, SparkPartitions)):
         raise UnsupportedError(
-            f"{type(partitions).__name__} has no frames of its own. Use label_table(model, votes) for votes in memory, "
+            f"{type(partitions).__name__} is not on Dask or Spark. Use label_table(model, votes) for votes in memory, "
             "or predict_to(model, votes, folder)."
         )
     if question is not None and question not in QUESTIONS:
@@ -57,14 +57,10 @@ def predict_to(
     resume: bool = False,
     force: bool = False,
 ) -> LabelFolder:
-    """Write the labels of votes in chunks to a folder of Parquet files, with the columns of `label_table`.
+    """Write labels to a folder of Parquet files with the columns of `label_table`, one file per row group or chunk.
 
-    There is one file for each row group, chunk or partition; Spark decides for itself. Labels are never all in one
-    memory.
-
-    `destination` is a folder that is new or empty; anything that reads Parquet reads its files as one table. With
-    `resume`, a run that was stopped continues: files that are complete stay, and only the others are written; the votes
-    and the model have to be the same. `force` overwrites the labels that an earlier run has written there. `ties` is as
+    `destination` is a new or empty folder. `resume` continues a run that stopped: complete files stay, and only the
+    others are written. Votes and model must be the same. `force` overwrites the labels of an earlier run. `ties` is as
     for `label_table`.
 
     Examples
@@ -81,8 +77,8 @@ def predict_to(
     if isinstance(partitions, SparkPartitions):
         if resume:
             raise UnsupportedError(
-                "Spark commits its own files and does not resume. Label again with force=True, or label the same files "
-                "with ParquetPartitions or DaskPartitions, which do."
+                "Spark commits its own files and does not resume. Label again with force=True, or use "
+                "ParquetPartitions or DaskPartitions for the same files."
             )
         return partitions.write_labels(labeler(model, partitions, ties=ties), destination, force=force)
     pieces, learned = _described(partitions), model.source_model_
@@ -114,7 +110,7 @@ def _parts(partitions: VotePartitions, piece: int) -> Iterator[Part]:
 
 
 def _described(partitions: VotePartitions) -> list[Any]:
-    """Return one entry per piece, which is another one if the votes are."""
+    """Return one entry per piece, which changes with the votes."""
     if isinstance(partitions, DaskPartitions):
         return list(zip(partitions.places, partitions.sizes, strict=True))
     if isinstance(partitions, InMemoryPartitions):
@@ -129,6 +125,6 @@ def _described(partitions: VotePartitions) -> list[Any]:
             [Path(piece.file).name, sizes[piece.file], piece.group, piece.n_rows, how] for piece in partitions.pieces
         ]
     raise UnsupportedError(
-        f"predict_to does not know {type(partitions).__name__}. Use partitions of consilience.partitions, or "
+        f"{type(partitions).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
         "label_table(model, votes) for votes in memory."
     )

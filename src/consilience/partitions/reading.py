@@ -1,4 +1,4 @@
-"""From a piece of a wide table to a `Part`, the same on every engine; a bad cell is named or skipped."""
+"""Pieces of a wide table become parts in the same way on every engine; wrong cells are named or skipped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class PartReader:
-    """How pieces of one table become parts, see `ReadOptions`; it travels to the workers, so it holds settings only."""
+    """How pieces of one table become parts, see `ReadOptions`; it is sent to the workers."""
 
     sources: tuple[str, ...]
     space: LabelSpace | None = None
@@ -60,11 +60,11 @@ class PartReader:
         Parameters
         ----------
         place
-            What an error calls the piece: a file and a row group, a partition.
+            Name of the piece in errors: a file and a row group, or a partition.
         first_row
             Number of the piece's first row in that place, for errors.
         first_id
-            Id of the first row where the table has no column of ids; others are counted on from it.
+            Id of the first row if the table has no column of ids.
         """
         try:
             raw = self._codes(table)
@@ -86,9 +86,9 @@ class PartReader:
         return Part(votes, known, skipped + wrong)
 
     def _codes(self, table: Any) -> Votes | None:
-        """Return the votes of an Arrow table whose columns are all of one type of integers, None for others.
+        """Return the votes of an Arrow table whose columns are all of one type of integers; None for other tables.
 
-        The same as going through a frame, nine times as fast.
+        The result is the same as for a frame, nine times as fast.
         """
         if not isinstance(table, pa.Table) or self.abstain is not None or not len(table) or not self.sources:
             return None
@@ -112,7 +112,7 @@ class PartReader:
         return Votes(labels, observed, self.sources, items)
 
     def _read(self, raw: Votes, place: str, first_row: int) -> tuple[Votes, int]:
-        """Return the votes as the space reads them, and the number of cells that are taken for abstentions instead."""
+        """Return the votes as the space reads them, and the number of wrong cells that count as abstentions."""
         space = self.space
         if space is None:
             return raw, 0
@@ -133,7 +133,7 @@ class PartReader:
             return as_the_space_reads(replace(raw, observed=observed), space, place), len(wrong)
 
     def run(self, function: Callable[[Part], T], part: Part, place: str, first_row: int = 0) -> T:
-        """Return what a function makes of a part; an error about a label names its place."""
+        """Return the result of a function of a part; an error about a label names its place."""
         try:
             return function(part)
         except InvalidLabelError as error:
@@ -154,7 +154,7 @@ class ReadPartitions(VotePartitions):
     """Votes that a `PartReader` reads, here or on a cluster."""
 
     reader: PartReader
-    #: Shared with all that `transform` returns: whether ids are known to differ, and what an engine keeps.
+    #: Shared with the results of `transform`: whether ids are known to be unique, and what an engine keeps.
     shared: SimpleNamespace
 
     @property
@@ -162,14 +162,14 @@ class ReadPartitions(VotePartitions):
         return self.reader.sources
 
     def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        """Raise an error if two items have the same id, unless ids were compared before."""
         if not self.shared.ids_differ:
             self._compare_ids()
             self.shared.ids_differ = True
 
     @abstractmethod
     def _compare_ids(self) -> None:
-        """Raise if two items have the same id."""
+        """Raise an error if two items have the same id."""
 
     def _with(self, **changes: Any) -> Self:
         changed = object.__new__(type(self))
@@ -178,7 +178,7 @@ class ReadPartitions(VotePartitions):
 
     def __getstate__(self) -> Any:
         if self.remote:
-            raise UnsupportedError("Partitions cannot be sent to workers of a cluster. Use map, reduce or transform.")
+            raise UnsupportedError("Partitions cannot be sent to the workers. Use map, reduce or transform.")
         return self.__dict__
 
 
@@ -189,7 +189,7 @@ def _counted(place: str, first_row: int) -> str:
 def part_reader(
     names: Iterable[str], space: LabelSpace | None = None, *, where: str = "the table", **options: Unpack[ReadOptions]
 ) -> PartReader:
-    """Return how the columns of these names are to be read, or say what does not fit."""
+    """Return the reader of a table with these columns, or raise an error for options that do not fit."""
     item, gold, drop = options.get("item"), options.get("gold"), tuple(options.get("drop", ()))
     chosen, on_error = options.get("sources"), options.get("on_error", "raise")
     if on_error not in ON_ERROR:
@@ -204,9 +204,9 @@ def part_reader(
     layout, found = Reading(item=item, sources=chosen).roles(columns)
     if layout == "long":
         raise UnsupportedError(
-            f"{where} has one row per vote ({', '.join(str(name) for name in found.values())}), so the votes on one "
-            "item may lie anywhere in it. Turn it into one row per item first (a pivot; convert_votes(path, out, "
-            "to='wide') where it fits into memory), or name the columns of votes with sources=."
+            f"{where} has one row per vote ({', '.join(str(name) for name in found.values())}). Convert it to one row "
+            "per item first (with convert_votes(path, out, to='wide') if it fits into memory), or name the columns of "
+            "votes with sources=."
         )
     for name in (item, gold, *(chosen or ()), *drop):
         if name is not None and name not in columns:
@@ -219,7 +219,7 @@ def part_reader(
 
 
 def _known(cells: Votes, space: LabelSpace) -> Votes:
-    """Return known labels as the votes of one source, in the form of the space, also where none is known."""
+    """Return known labels, perhaps none, as the encoded votes of one source."""
     known = read_gold((cells.labels[:, 0], cells.observed[:, 0]), space, len(cells))
     if known is not None:
         return replace(known, items=cells.items)

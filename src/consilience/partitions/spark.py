@@ -1,4 +1,4 @@
-"""Votes in a Spark dataframe: parts stay with the executors, and sums of a few kilobytes travel."""
+"""Votes in a Spark dataframe: parts stay with the executors, which return sums of a few kilobytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from consilience.partitions.base import A, Part
 from consilience.partitions.duplicate_ids import (
     LOOKED_AT,
     are_apart,
-    keys_anywhere,
+    keys_of,
     places_of,
     refuse_same_ids,
     spans_of,
@@ -40,21 +40,21 @@ Batches = Iterator["pa.RecordBatch"]
 
 #: One pickled object per row.
 SCHEMA = "content binary"
-#: Rows of a part: as many as a row group of Parquet that others write.
+#: Rows of a part.
 ROWS = 1 << 16
 _ITEM = re.compile(r"\(item (.+?)\), source ")
 _OUR_ERROR = re.compile(r"consilience\.exceptions\.(\w+): (.*)")
 
 
 def spark_session(master: str | None = None, name: str = "consilience", **settings: Any) -> Any:
-    """Return a Spark session whose workers run this very interpreter.
+    """Return a Spark session whose workers run this Python interpreter.
 
     Parameters
     ----------
     master
-        Where to run: ``"local[4]"``, ``"spark://host:7077"``, ``"yarn"``; None for the one of Spark's configuration.
+        Where to run: ``"local[4]"``, ``"spark://host:7077"``, ``"yarn"``; None for the default of Spark.
     settings
-        Further settings, with ``_`` for the dots: ``spark_executor_memory="4g"``.
+        Further settings, with ``_`` for ``.``: ``spark_executor_memory="4g"``.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def spark_session(master: str | None = None, name: str = "consilience", **settin
     sql = needed("pyspark.sql", "spark_session", "spark")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise MissingPackageError(
-            "Spark needs Java, and there is no java on the path. Install a JDK (17 or later), or set JAVA_HOME."
+            "Spark needs Java, and java is not on the path. Install a JDK (17 or later), or set JAVA_HOME."
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -76,7 +76,7 @@ def spark_session(master: str | None = None, name: str = "consilience", **settin
 
 
 def use_this_interpreter(frame: Any) -> None:
-    """Let the workers behind a Spark dataframe run this interpreter, unless whoever started the session chose one."""
+    """Let the workers of a Spark dataframe run this interpreter, unless the session has chosen one."""
     if "PYSPARK_PYTHON" in os.environ:
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -88,13 +88,12 @@ def use_this_interpreter(frame: Any) -> None:
 class SparkPartitions(ReadPartitions):
     """Votes in a Spark dataframe, one row per item and one column per source.
 
-    Votes are read once, by the executors, and cached from then on until `close`. What a lost executor held is
-    computed again.
+    The executors read the votes once and cache them until `close`. The parts of a lost executor are computed again.
 
     Parameters
     ----------
     frame
-        A Spark dataframe. Rows of such a frame have no order, so it needs a column of ids.
+        A Spark dataframe with a column of ids, because its rows have no order.
     space, item, sources, drop, gold, abstain, on_error, check_ids
         As for `ParquetPartitions`. Ids are compared by Spark.
 
@@ -123,7 +122,7 @@ class SparkPartitions(ReadPartitions):
         self.reader = part_reader(frame.columns, space, **options, where="the frame")
         if self.reader.item is None:
             raise UnsupportedError(
-                "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
+                "The rows of a Spark dataframe have no order, so they cannot be numbered. Name the column of item ids "
                 "with item=, or add one before you save the frame (monotonically_increasing_id)."
             )
         use_this_interpreter(frame)
@@ -135,21 +134,17 @@ class SparkPartitions(ReadPartitions):
 
     @cached_property
     def n_items(self) -> int:
-        try:
-            return int(self.reduce(len))
-        except InvalidVotesError as error:
-            if "no votes" in str(error):
-                return 0
-            raise
+        total = self._total(len)
+        return int(pickle.loads(total)) if total else 0
 
     def _file_of(self, message: str) -> str | None:
-        """Return the file that holds the item which an error names, if the frame is read from files."""
+        """Return the file of the item that an error names, if the frame is read from files."""
         from urllib.parse import unquote
 
         named = _ITEM.search(message)
         if named is None:
             return None
-        with suppress(Exception):  # Spark knows the file of rows that come straight from one, and of no others
+        with suppress(Exception):  # Spark knows the file only of rows that come straight from one
             import pyspark.sql.functions as functions
 
             same = self._frame[f"`{self.reader.item}`"].cast("string") == str(literal_eval(named.group(1)))
@@ -159,20 +154,19 @@ class SparkPartitions(ReadPartitions):
         return None
 
     def _compare_ids(self) -> None:
-        def keys_of(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-            return [pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])]
+        def keys_in(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
+            return [pa.RecordBatch.from_arrays([pa.array(keys_of(part.votes.items))], ["key"])]
 
         def places(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-            items = part.votes.items
-            return [_batch(places_of(np.array(suspects), items, keys_anywhere(items), place, start))]
+            return [_batch(places_of(np.array(suspects), part.votes.items, place, start))]
 
         with _our_errors(self._file_of):
-            # Keys travel between executors, which takes longer than all the rest, so sorted ids are asked for first.
+            # To exchange keys between executors is slow, and not needed if ids are sorted.
             if are_apart(
                 pickle.loads(row[0]) for row in self._mapped(lambda part: spans_of(part.votes.items)).collect()
             ):
                 return
-            keys = self.content.mapInArrow(_each(keys_of), "key bigint").groupBy("key").count()
+            keys = self.content.mapInArrow(_each(keys_in), "key bigint").groupBy("key").count()
             suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
             if suspects:
                 found = self.content.mapInArrow(_each(places), SCHEMA).collect()
@@ -186,18 +180,20 @@ class SparkPartitions(ReadPartitions):
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
-        self.check_ids()
-        with _our_errors(self._file_of):
-            try:
-                total = self._mapped(function).rdd.map(lambda row: bytes(row[0])).treeReduce(_add)
-            except ValueError as error:
-                if "empty RDD" in str(error):
-                    raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
-                raise
+        total = self._total(function)
+        if not total:
+            raise InvalidVotesError("There are no votes: no partition holds a single item.")
         return pickle.loads(total)
 
+    def _total(self, function: Callable[[Part], Any]) -> bytes:
+        """Return the pickled sum; empty if there are no chunks."""
+        self.check_ids()
+        with _our_errors(self._file_of):
+            found: bytes = self._mapped(function).rdd.map(lambda row: bytes(row[0])).treeAggregate(b"", _add, _add)
+        return found
+
     def transform(self, function: Callable[[Part], Part]) -> SparkPartitions:
-        """Return partitions whose chunks went through `function` and are cached by the executors."""
+        """Return partitions whose chunks are the results of `function`, cached by the executors."""
         changed = self._with(content=self._mapped(function).persist())
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
@@ -217,8 +213,8 @@ class SparkPartitions(ReadPartitions):
         return self.content.mapInArrow(step, schema)
 
     def write_labels(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
-        """Let the executors write the labels to a folder, by the rules of Spark."""
-        # Spark may have been started in another folder than this one.
+        """Let the executors write the labels to a folder."""
+        # Spark may have been started in another folder.
         target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())
         frame = self.label_frame(labeler)
         frame.write.mode("overwrite" if force else "errorifexists").parquet(target)
@@ -226,7 +222,7 @@ class SparkPartitions(ReadPartitions):
         return LabelFolder(destination, written.count(), len(written.inputFiles()), self.n_skipped)
 
     def close(self) -> None:
-        """Let the executors forget the votes."""
+        """Remove the votes from the cache of the executors."""
         self.content.unpersist()
 
     def __repr__(self) -> str:
@@ -235,7 +231,7 @@ class SparkPartitions(ReadPartitions):
 
 @contextmanager
 def _our_errors(file_of: Callable[[str], str | None]) -> Iterator[None]:
-    """Raise an error of this library that came up on an executor as what it was there, with the file of the item."""
+    """Raise an error of this library that occurred on an executor as the same error here, with the file of the item."""
     try:
         yield
     except exceptions.ConsilienceError:
@@ -259,14 +255,14 @@ def _forget(content: Any) -> None:
 
 
 def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) -> Callable[[Batches], Batches]:
-    """Return what takes a step with each batch of rows, its place and the number of its first row there."""
+    """Return a function of batches that applies `step` to each table of rows, its place, and its first row there."""
 
     def run(batches: Batches) -> Batches:
         start, gathered = 0, []
         for batch in chain(batches, [None]):
             gathered += [] if batch is None else [batch]
             rows = sum(one.num_rows for one in gathered)
-            # Spark hands over ten thousand rows at a time; every part costs the same again, whatever its size.
+            # Spark passes ten thousand rows at a time, and every part has a fixed cost.
             if rows >= ROWS or (batch is None and rows):
                 yield from step(pa.Table.from_batches(gathered), _place(), start)
                 start, gathered = start + rows, []
@@ -275,7 +271,7 @@ def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) 
 
 
 def _each(step: Callable[[Part, str, int], Iterable[pa.RecordBatch]]) -> Callable[[Batches], Batches]:
-    """Return what takes a step with each part, its place and the number of its first row there."""
+    """Return a function of batches that applies `step` to each part, its place, and its first row there."""
 
     def run(batches: Batches) -> Batches:
         start = 0
@@ -301,4 +297,6 @@ def _batch(content: Any) -> pa.RecordBatch:
 
 
 def _add(left: bytes, right: bytes) -> bytes:
+    if not left or not right:
+        return left or right
     return pickle.dumps(pickle.loads(left) + pickle.loads(right), protocol=pickle.HIGHEST_PROTOCOL)

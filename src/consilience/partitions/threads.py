@@ -1,4 +1,4 @@
-"""Work spread over threads, each of which has its linear algebra to itself."""
+"""Work in several threads, each with single-threaded linear algebra."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from consilience.exceptions import UnsupportedError
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Chunks on their way, per thread: results come in order, so a slow chunk holds up those after it.
+#: Chunks submitted ahead, per thread: results come in order, so a slow chunk delays those after it.
 AHEAD = 2
-#: Says how many threads to use where nothing else does.
+#: The environment variable with the number of threads.
 VARIABLE = "CONSILIENCE_THREADS"
 _own = local()
 _lock = Lock()
-#: The limit on linear algebra, one for each block that is open; the first one restores what was before.
+#: The limits on linear algebra, one for each open block; the first one restores the original limits.
 _limits: list[Any] = []
 
 
@@ -36,10 +36,10 @@ def count_threads(workers: int) -> int:
 
 
 def usual_threads() -> int:
-    """Return how many threads go over votes in memory: one per processor, unless the environment asks for fewer.
+    """Return the number of threads for votes in memory: one per processor, unless the environment asks for fewer.
 
-    ``CONSILIENCE_THREADS`` decides, or else ``OMP_NUM_THREADS``, by which clusters share out their processors. Inside
-    a thread of ours it is one.
+    ``CONSILIENCE_THREADS`` decides, or else ``OMP_NUM_THREADS``, which clusters set to share processors. Inside a
+    thread of this library it is one.
     """
     if getattr(_own, "inside", False):
         return 1
@@ -53,7 +53,7 @@ def usual_threads() -> int:
 
 
 def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int) -> Iterator[R]:
-    """Yield what a function returns for each value, in order; compiled code and NumPy run side by side.
+    """Yield the results of a function for each value, in order, computed in several threads.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int
 
 
 def in_order(submit: Callable[[T], Any], values: Iterable[T], ahead: int) -> Iterator[Any]:
-    """Yield the results of futures in the order of the values, of which so many are on their way at a time."""
+    """Yield the results of futures in the order of the values, with at most `ahead` futures at a time."""
     waiting: deque[Any] = deque()
     try:
         for value in values:
@@ -81,7 +81,7 @@ def in_order(submit: Callable[[T], Any], values: Iterable[T], ahead: int) -> Ite
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Let every call of linear algebra take one thread, as long as any such block is open."""
+    """Limit linear algebra to one thread as long as any such block is open."""
     with _lock:
         _limits.append(_libraries().limit(limits=1, user_api="blas"))
     try:
@@ -89,7 +89,7 @@ def one_thread_each() -> Iterator[None]:
     finally:
         with _lock:
             found = _limits.pop()
-            if not _limits:  # blocks of several threads end in any order; the last one restores what the first found
+            if not _limits:  # blocks of several threads end in any order
                 found.restore_original_limits()
 
 

@@ -1,4 +1,4 @@
-"""How good the labels really are: from items labeled by hand, over all items, with intervals that hold."""
+"""How good the labels of all items are, estimated from items that were labeled by hand, with valid intervals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_floats, hash_priority, is_null
 from consilience.estimation.calibration import share_right
 from consilience.estimation.protocol import Diagnostic, Posterior
 from consilience.exceptions import InvalidVotesError, UnsupportedError
@@ -23,26 +23,26 @@ from consilience.votes import Votes
 
 __all__ = ["Audit", "audit", "expected_distance", "strata_of", "usual_distance"]
 
-#: Parts into which known labels are cut where the model learned from them.
+#: Folds of the known labels that the model learned from.
 FOLDS = 5
-#: Strata by how far votes are apart. Of what a line explains, K strata of equal size explain 1 - 1 / K^2: 96%.
+#: Strata by how far votes are apart. K strata of equal size explain 1 - 1 / K^2 of what a line explains: 96%.
 STRATA = 5
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What the items labeled by hand say about all items; every number has a 95% interval.
+    """Estimates over all items from those that were labeled by hand, each with a 95% interval.
 
     Parameters
     ----------
     measure
         "accuracy" where a label is right or wrong (larger is better), else "mean distance" (smaller is better).
     labels, plain_vote, difference
-        The measure of the labels, of the plain vote, and the first less the second.
+        The measure of the labels, of the plain vote, and the first minus the second.
     sources, classes, slices
-        The same measure for the votes of each source, for the items that got each label, and for each value of `by`.
+        The same measure for the votes of each source, for the items with each label, and for each value of `by`.
     shares
-        How frequent each label really is, of finite label types.
+        The true share of each label, for finite label types.
     mean_score
         The mean of the true scores; None for other label types.
     stated, confidence
@@ -65,25 +65,25 @@ class Audit:
     cross_fitted: int = 0
 
     def labels_needed(self, margin: float) -> int:
-        """Return about how many more items to label by hand until `labels` is known to plus or minus `margin`."""
+        """Return about how many more items to label by hand for an interval of plus or minus `margin` for `labels`."""
         if not isinstance(margin, (int, float)) or not margin > 0:
             raise UnsupportedError(f"margin={margin!r} is not a width. Use a positive number, such as 0.02.")
         return self.labels.labels_needed(float(margin))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Whether the stated confidence lies outside of the interval, with the next step."""
+        """A finding if the stated confidence lies outside the interval."""
         real = self.confidence
         if real.known == 0 or real.low <= self.stated <= real.high:
             return ()
         message = (
-            f"The stated confidence is {self.stated:.3f} on average, and {real.low:.3f} to {real.high:.3f} comes true. "
-            "Fit again with these known labels (gold=), which calibrate it."
+            f"The mean stated confidence is {self.stated:.3f}, but the audit finds {real.low:.3f} to {real.high:.3f}. "
+            "Fit again with these known labels (gold=) to calibrate it."
         )
         return (Diagnostic("audit-disagrees", "warning", (), message),)
 
     def rows(self) -> Iterator[tuple[str, str, Estimate]]:
-        """Yield what is estimated (``"source ann"``), of which measure, and the estimate."""
+        """Yield what the estimate is about (``"source ann"``), its measure, and the estimate."""
         yield "labels", self.measure, self.labels
         yield "plain vote", self.measure, self.plain_vote
         yield "labels - plain vote", self.measure, self.difference
@@ -120,21 +120,24 @@ class Audit:
 
 @dataclass(frozen=True)
 class _View:
-    """What one model says about the items with a vote: encoded labels, those of its plain vote, its belief, and strata
-    of items that are alike to it.
+    """What one model says about the items with a vote: its belief, with encoded labels, the labels of its plain vote,
+    and strata of items whose losses may differ.
     """
 
-    labels: Batch
-    plain: Batch
     belief: Posterior
+    plain: Batch
     strata: IntArray
+
+    @property
+    def labels(self) -> Batch:
+        return self.belief.labels
 
 
 @dataclass(frozen=True)
 class _Target:
-    """A number to estimate: over which items, and how it is bounded.
+    """A mean to estimate: over which items, and how it is bounded.
 
-    `of` returns its values on the known items and what a view expects of all items.
+    `of` returns the values of the known items, and the values that a view expects for all items.
     """
 
     inside: BoolArray
@@ -148,52 +151,52 @@ def audit(
     model: SourceModel,
     space: LabelSpace,
     votes: Votes,
-    told: Votes | None,
+    gold: Votes | None,
     decode: str,
     refit: Callable[[Votes | None], SourceModel],
     weights: Any = None,
     by: Any = None,
 ) -> Audit:
-    """Return how good the labels of these votes are, by the known labels `told`.
+    """Estimate how good the labels of these votes are from the known labels `gold`.
 
-    `refit` learns again from other known labels; it is asked where the model learned from those given here.
+    `refit` learns again from other known labels. It is called if the model learned from some of those given here.
     """
-    if told is None:
+    if gold is None:
         raise InvalidVotesError("An audit needs known labels and gold holds none. Label a few items by hand first.")
     encoded = encode(votes, space)
     rows = np.flatnonzero(votes.observed.any(axis=1))
     weight = _weights(weights, len(votes))
-    is_known = told.observed[:, 0] & np.isfinite(weight)
+    is_known = gold.observed[:, 0] & np.isfinite(weight)
     known = np.flatnonzero(is_known[rows])
     if len(known) == 0:
         raise InvalidVotesError(
             "No item has a known label, a vote and a weight. Label items by hand that model.suggest(votes, k) names."
         )
     slices = _slices(by, len(votes))
-    said, truth, weight = encoded[rows], told.labels[rows[known], 0], weight[rows[known]]
+    voted, truth, weight = encoded[rows], gold.labels[rows[known], 0], weight[rows[known]]
 
-    def look(one: SourceModel) -> _View:
+    def view_of(one: SourceModel) -> _View:
         own, plain = (infer(each, space, votes, decode).posterior for each in (one, one.as_baseline()))
-        cut = _cut(own, rows)
-        cut = replace(cut, labels=space.as_batch(cut.labels))
-        return _View(cut.labels, space.as_batch(plain.labels[rows]), cut, strata_of(space, cut, said))
+        belief = _subset(own, rows)
+        belief = replace(belief, labels=space.as_batch(belief.labels))
+        return _View(belief, space.as_batch(plain.labels[rows]), strata_of(space, belief, voted))
 
-    main = look(model)
+    main = view_of(model)
     _, clusters = np.unique(votes.items[rows[known]], return_inverse=True)
     used = np.isin(hash_priority(votes.items[rows[known]]), model.known_items)
-    # At random but the same each time, all rows of one item in one part.
+    # Random folds, the same in every run, with all rows of an item in one fold.
     _, drawn = np.unique(hash_priority(votes.items[rows[known]], seed=1), return_inverse=True)
     fold = np.where(used, drawn % FOLDS, FOLDS)
     views = [main] * (FOLDS + 1)
     for number in np.unique(fold[used]):
         held_out = rows[known[fold == number]]
-        seen = told.observed.copy()
+        seen = gold.observed.copy()
         seen[held_out] = False
         seen[rows[known[~used]]] = False
-        views[number] = look(refit(replace(told, observed=seen) if seen.any() else None))
+        views[number] = view_of(refit(replace(gold, observed=seen) if seen.any() else None))
 
-    scale = usual_distance(space, said, main.labels)
-    settled = space.right_or_wrong and said.labels.ndim == 2
+    scale = usual_distance(space, voted, main.labels)
+    zero_one = space.right_or_wrong and voted.labels.ndim == 2
 
     def expects(view: _View, batch: Batch, which: IntArray | slice = slice(None)) -> FloatArray:
         return expected_distance(space, view.belief, batch, which, scale)
@@ -202,20 +205,20 @@ def audit(
         return lambda view: (space.distance(pick(view)[known], truth), expects(view, pick(view)))
 
     def of_source(source: int) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
-        seen = np.flatnonzero(said.observed[:, source])
-        both = np.flatnonzero(said.observed[known, source])
+        seen = np.flatnonzero(voted.observed[:, source])
+        both = np.flatnonzero(voted.observed[known, source])
 
         def values(view: _View) -> tuple[FloatArray, FloatArray]:
             found, expected = np.zeros(len(known)), np.zeros(len(rows))
             if len(both):
-                found[both] = space.distance(said.labels[known[both], source], truth[both])
-            expected[seen] = expects(view, said.labels[seen, source], seen)
+                found[both] = space.distance(voted.labels[known[both], source], truth[both])
+            expected[seen] = expects(view, voted.labels[seen, source], seen)
             return found, expected
 
         return values
 
     everything = np.ones(len(rows), dtype=bool)
-    bounds: dict[str, Any] = {"zero_one": settled, "scale": scale, "limits": (0.0, np.inf)}
+    bounds: dict[str, Any] = {"zero_one": zero_one, "scale": scale, "limits": (0.0, np.inf)}
 
     def measured(target: _Target) -> Estimate:
         inside, values, control = target.inside[known], np.zeros(len(known)), np.zeros(len(known))
@@ -270,11 +273,11 @@ def audit(
     mean_score = None
     if space.continuous and main.labels.ndim == 1 and main.labels.dtype.kind == "f":
         mean_score = measured(_Target(everything, lambda view: (truth.astype(float), view.labels.astype(float))))
-    columns = [source for source in range(said.n_sources) if said.observed[:, source].any()]
+    columns = [source for source in range(voted.n_sources) if voted.observed[:, source].any()]
     doubt = _Target(
         everything,
         lambda view: (
-            1.0 - share_right(space, space.law, _cut(view.belief, known), truth),
+            1.0 - share_right(space, space.law, _subset(view.belief, known), truth),
             1.0 - view.belief.confidence,
         ),
         zero_one=n_labels is not None,
@@ -286,7 +289,7 @@ def audit(
         labels=shown(measured(_Target(everything, loss(lambda view: view.labels), **bounds))),
         plain_vote=shown(measured(_Target(everything, loss(lambda view: view.plain), **bounds))),
         difference=_difference(space, views, known, truth, expects, measured),
-        sources={said.sources[one]: shown(measured(_Target(said.observed[:, one], of_source(one), **bounds)))
+        sources={voted.sources[one]: shown(measured(_Target(voted.observed[:, one], of_source(one), **bounds)))
                  for one in columns},
         classes=classes,
         slices={} if slices is None else over(slices[rows]),
@@ -301,9 +304,9 @@ def audit(
 def expected_distance(
     space: LabelSpace, belief: Posterior, batch: Batch, which: IntArray | slice = slice(None), scale: float = 1.0
 ) -> FloatArray:
-    """Return how far the model expects labels to be from the truth, up to a factor where there are no probabilities.
+    """Return the distance to the truth that the model expects of labels, up to a factor without probabilities.
 
-    `which` are the items that the labels are of, and `scale` is a usual distance.
+    `which` are the items of the labels, and `scale` is a usual distance.
     """
     if belief.probabilities is None:
         apart: FloatArray = space.distance(batch, belief.labels[which])
@@ -316,9 +319,9 @@ def expected_distance(
 
 
 def strata_of(space: LabelSpace, belief: Posterior, votes: Votes) -> IntArray:
-    """Return numbers of groups of items whose losses may differ in a way that the model does not expect.
+    """Return the stratum of each item; losses may differ between strata in a way that the model does not expect.
 
-    Items that got the same label, of finite label types; else those whose votes are about as far from the label.
+    Items of one stratum have the same label (finite label types), or votes that are about as far from the label.
     """
     if belief.probabilities is not None:
         return belief.labels.astype(np.int64)
@@ -327,7 +330,7 @@ def strata_of(space: LabelSpace, belief: Posterior, votes: Votes) -> IntArray:
 
 
 def usual_distance(space: LabelSpace, votes: Votes, labels: Batch) -> float:
-    """Return the size of a wrong vote: the mean distance of votes to labels, each weighted by itself."""
+    """Return the usual distance of a wrong vote to the label: the mean distance, each weighted by itself."""
     apart = vote_distances(space, votes, labels)
     total = float(np.nansum(apart))
     return float(np.nansum(apart**2)) / total if total > 0 else 0.0
@@ -341,9 +344,9 @@ def _difference(
     expects: Callable[[_View, Batch], FloatArray],
     measured: Callable[[_Target], Estimate],
 ) -> Estimate:
-    """Return by how much labels and plain vote differ in the measure; only items where they say different things can.
+    """Return the difference of the measure between labels and plain vote, which comes from items where they differ.
 
-    As the distance of the two labels bounds the difference of their losses, so does its mean over these items.
+    The distance between the two labels of an item bounds the difference of their losses.
     """
     apart = np.max([space.distance(view.labels, view.plain) for view in views], axis=0)
     inside = apart > 0.0
@@ -366,8 +369,8 @@ def _difference(
     return replace(found.transformed(sign * float(inside.mean())), known=len(known), items=len(inside))
 
 
-def _cut(belief: Posterior, which: IntArray) -> Posterior:
-    """Return what is believed about some of the items, without details."""
+def _subset(belief: Posterior, which: IntArray) -> Posterior:
+    """Return the belief about some of the items, without details."""
     probabilities = None if belief.probabilities is None else belief.probabilities[which]
     return Posterior(belief.labels[which], belief.confidence[which], probabilities)
 
@@ -375,12 +378,11 @@ def _cut(belief: Posterior, which: IntArray) -> Posterior:
 def _weights(weights: Any, n_items: int) -> FloatArray:
     if weights is None:
         return np.ones(n_items)
-    try:
-        found = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
+    found = as_floats(weights)
+    if found is None:
         raise InvalidVotesError(
-            f"weights={weights!r} are not numbers. Give one over the probability of each item, NaN where it has none."
-        ) from None
+            f"weights={weights!r} are not numbers. Give one over the probability of each item, or NaN."
+        )
     if found.shape != (n_items,):
         raise InvalidVotesError(f"weights has shape {found.shape} for {n_items} items. Give one per item.")
     bad = np.flatnonzero(~((found > 0) & (found < np.inf)) & ~np.isnan(found))

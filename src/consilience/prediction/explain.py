@@ -1,4 +1,4 @@
-"""Why an item got its label: who said what, how much it counted, and what would have changed the outcome."""
+"""Why an item got its label: who voted how, how much each vote counted, and what would have changed the label."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from consilience.tables.encoding import align_sources, encode
 from consilience.tables.vote_tables import order_as_text
 from consilience.votes import Votes
 
-#: Probabilities are not told apart from 0 below this, so that log-odds stay finite.
+#: Smaller probabilities count as this one, so that log-odds stay finite.
 SMALLEST = 1e-12
-#: Items named where the one that was asked for is not there, and sources named that did not vote.
+#: Items named if the one asked for does not exist, and silent sources named.
 SHOWN, SHOWN_SILENT = 5, 8
 
 
 @dataclass(frozen=True)
 class Voice:
-    """How one source influenced the label of one item: its vote, weight, and distance between vote and label.
+    """How one source influenced the label of one item: its vote, its weight, and the distance of the vote to the label.
 
-    `contribution` is by how much the log-odds of the label over the runner-up would fall without this source. Where
-    there is no finite list of labels: how far the label would move, with a minus where that brings it closer to the
-    vote, that is, where the source was outvoted. `label_without` is the label if this source had abstained, and `flips`
-    whether that is another one; always False for labels on a continuous scale. There `alone` is the label if nobody
-    else had voted: the vote with the habits of its source corrected, drawn to the usual label.
+    `contribution` is how far the log-odds of the label over the runner-up would fall without this source. For types
+    without a finite list of labels it is how far the label would move, negative if it would move toward the vote, that
+    is, if the source was outvoted. `label_without` is the label if this source had abstained, and `flips` tells whether
+    it is a different one (never on a continuous scale). On a continuous scale `alone` is the label if no other source
+    had voted: the vote, corrected for the bias of its source and shrunk toward the mean.
     """
 
     source: str
@@ -47,7 +47,7 @@ class Voice:
 
     @property
     def said(self) -> str:
-        """The vote in words."""
+        """The vote as text."""
         if isinstance(self.vote, Comparisons) and self.vote.ranking is None:
             return f"{len(self.vote):,} comparisons, {1.0 - self.distance:.0%} of them as in the label"
         common = "" if self.alone is None else f", which is {_text(self.alone)} on the common scale"
@@ -63,14 +63,15 @@ class Explanation:
     voices, abstained
         One voice per source that voted on the item, largest contribution first, and the names of the others.
     runner_up, margin
-        The next best label, and the log-odds of the label over it. Where there is no finite list of labels it is
-        the best among the other votes, and the margin is the weighted cost it has more than the label. None and
-        NaN where the scale is continuous or nobody said anything else.
+        The next best label, and the log-odds of the label over it. For types without a finite list of labels it is the
+        best of the other votes, and the margin is its additional weighted cost. None and NaN if the scale is continuous
+        or all votes are the same. A negative margin means that the other label has more support, but a larger expected
+        cost: of 1, 1 and 5 stars, 2 may be the best guess without being the most probable one.
     flipped_by, flipped_to
-        The fewest sources found, most supportive first, without which the label would be another one, and which.
-        Empty and None if no such group leaves a vote over.
+        The fewest sources found, most supportive first, without which the label would be different, and that label.
+        Empty and None if there is no such group.
     shared
-        Groups of voting sources that depend on each other and therefore share their say.
+        Groups of dependent sources among the voters. Each group shares one say.
     """
 
     item: Any
@@ -85,11 +86,15 @@ class Explanation:
     shared: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
+        if not self.voices:
+            return f"item {self.item}: no label, because no source voted on it"
         compared = any(isinstance(voice.vote, Comparisons) for voice in self.voices)
         label = order_as_text(self.label) if compared and isinstance(self.label, list) else _text(self.label)
         lines = [f"item {self.item}: {label} (confidence {self.confidence:.2f})"]
         if self.runner_up is not None:
-            lines[0] += f"; next best {_text(self.runner_up)} (margin {self.margin:.2f})"
+            margin, other = round(self.margin, 2) + 0.0, _text(self.runner_up)
+            ahead = f"{other} has more support (margin {margin:.2f}), but a larger expected cost"
+            lines[0] += f"; {ahead}" if margin < 0 else f"; next best {other} (margin {margin:.2f})"
         width = max((len(voice.source) for voice in self.voices), default=0)
         for voice in self.voices:
             # On a continuous scale every vote moves the label; elsewhere a vote counts, and may decide.
@@ -108,7 +113,7 @@ class Explanation:
 
 
 def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item: Any) -> Explanation:
-    """Return why the item of this id got its label; of partitions only its own votes are brought here."""
+    """Explain the label of the item with this id. From partitions, only the votes on this item are collected."""
     if isinstance(votes, VotePartitions):
         votes = _votes_on(votes, item)
     table = align_sources(votes, space, model.sources, model.names_given)
@@ -193,7 +198,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
 
 
 def _votes_on(partitions: VotePartitions, item: Any) -> Votes:
-    """Return the votes on the item, from the first part that holds it; the first few items where none does."""
+    """Return the votes on the item from the first part that has it, or else the first few items."""
 
     def look(part: Part) -> tuple[Votes, bool]:
         row = _row_of(part.votes, item)
@@ -205,7 +210,7 @@ def _votes_on(partitions: VotePartitions, item: Any) -> Votes:
             return votes
         first = votes if first is None else first
     if first is None:
-        raise InvalidVotesError(f"There is no item {item!r} in the votes, which hold no item at all.")
+        raise InvalidVotesError(f"There is no item {item!r}, because the votes are empty.")
     return first
 
 

@@ -13,7 +13,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, vo
 from consilience.estimation.calibration import calibrated
 from consilience.estimation.protocol import Law, Posterior
 from consilience.exceptions import ModelFormatError, UnsupportedError
-from consilience.label_types.base import LabelSpace, with_missing
+from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.prediction.source_model import SourceModel
 from consilience.tables.encoding import align_sources, encode
@@ -21,22 +21,22 @@ from consilience.votes import Votes
 
 DECODERS = ("auto", "map", "bayes")
 _IMPOSSIBLE = "The numbers of this model do not fit together, so these votes cannot be labeled"
-_AGAIN = "If it was read from a file, that was changed: fit and save again."
+_AGAIN = "If the model was read from a file, the file was changed: fit and save again."
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """What is known about the label of every item: around which value, how far, or how probable each label is.
+    """The distribution of the label of every item: mean and standard deviation, or the probability of each label.
 
     Parameters
     ----------
     mean, standard_deviation
-        ``(n,)`` for scores, ``(n, d)`` for vectors, before any rounding or clipping; None for finite label types.
-        An item nobody voted on has the mean NaN and an infinite standard deviation.
+        ``(n,)`` for scores, ``(n, d)`` for vectors, before any rounding or clipping; None for finite label types. An
+        item without votes has the mean NaN and an infinite standard deviation.
     covariance
-        ``(n, d, d)`` for vectors, else None; that of the prior where nobody voted.
+        ``(n, d, d)`` for vectors, else None; that of the prior for items without votes.
     probabilities
-        ``(n, k)`` for finite label types, else None; the prior where nobody voted.
+        ``(n, k)`` for finite label types, else None; the prior for items without votes.
 
     Examples
     --------
@@ -53,14 +53,12 @@ class Distribution:
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the ends of the central interval that holds the label with this probability.
 
-        Normal intervals, coordinate by coordinate, also where the noise has heavy tails. They count the noise
-        of the votes but not the uncertainty about the sources, which matters with few items. Without a vote
-        they are the whole line.
+        These are normal intervals, coordinate by coordinate, even if the noise has heavy tails. They include the noise
+        of the votes but not the uncertainty about the sources, which matters with few items. For an item without votes
+        they are infinite.
         """
         if self.mean is None or self.standard_deviation is None:
-            raise UnsupportedError(
-                "Labels of a finite list have probabilities, not intervals. Use the field probabilities."
-            )
+            raise UnsupportedError("Finite label types have probabilities, not intervals. Use the field probabilities.")
         if not 0.0 < level < 1.0:
             raise UnsupportedError(f"level={level!r} is not a probability. Use a number between 0 and 1, such as 0.95.")
         reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.standard_deviation
@@ -71,7 +69,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Inference:
-    """What the model believes about every item, with labels as the user writes them, and which items have a vote."""
+    """What the model believes about every item, with labels as the user writes them, and which items have votes."""
 
     posterior: Posterior
     voted: BoolArray
@@ -82,12 +80,22 @@ class Inference:
         return np.where(self.voted, self.posterior.confidence, 0.0)
 
     def labels(self, space: LabelSpace, *, fill_missing: bool) -> Batch:
-        """Return the labels; missing where nobody voted, unless filled."""
+        """Return the labels. Where nobody voted they are filled in, or missing: NaN, -1 or None, by type."""
         found = self.posterior.labels
-        return found if fill_missing else with_missing(found, ~self.voted, not space.contains(-1))
+        if fill_missing or self.voted.all():
+            return found
+        kind: Any = object
+        missing: float | None = None
+        if found.dtype.kind == "f":
+            kind, missing = found.dtype, np.nan
+        elif found.dtype.kind in "iu" and not space.contains(-1):
+            kind, missing = np.int64, -1
+        result = found.astype(kind)
+        result[~self.voted] = missing
+        return result
 
     def distribution(self, space: LabelSpace) -> Distribution:
-        """Return the law of every label, or say what to use for label types without one."""
+        """Return the distribution of every label, or raise an error for label types without one."""
         belief = self.posterior
         if belief.probabilities is not None:
             return Distribution(probabilities=belief.probabilities)
@@ -96,8 +104,8 @@ class Inference:
             deviation = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
         if deviation is None:
             raise UnsupportedError(
-                f"{type(space).__name__} has no mean and standard deviation, nor a probability for each label. "
-                "Use posterior(votes), which holds all that is known about each item."
+                f"{type(space).__name__} has neither a mean and standard deviation nor probabilities for its labels. "
+                "Use posterior(votes), which has all details of each item."
             )
         mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
         voted = self.voted.reshape(-1, *[1] * (mean.ndim - 1))
@@ -117,7 +125,7 @@ def vote_distances(space: LabelSpace, votes: Votes, labels: Batch) -> FloatArray
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, labels_only: bool = False) -> Inference:
     """Return what the model believes about every item of a table or of partitions.
 
-    With `labels_only` each chunk of partitions keeps labels and confidence and lets go of the rest.
+    With `labels_only`, chunks of partitions keep labels and confidence only.
     """
     if isinstance(votes, VotePartitions):
 
@@ -146,8 +154,8 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, lab
 def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
     """Return what the model believes about encoded votes: the average over its hypotheses, calibrated.
 
-    The schema of model files checks numbers one by one and in known relations. Those of a changed file can each be in
-    range and still be impossible together; whatever comes of them is refused here, once for all label types.
+    The numbers of a changed model file can each pass the schema and still be impossible together. If they lead to
+    impossible results, these are refused here, once for all label types.
     """
     try:
         each = [(share, law.posterior(parameters, labels, observed, decode)) for share, parameters in model.mixture]
@@ -156,9 +164,9 @@ def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, de
         raise ModelFormatError(f"{_IMPOSSIBLE} ({error}). {_AGAIN}") from error
     for found, low, high in ((belief.confidence, 0.0, 1.0), (belief.labels, -np.inf, np.inf)):
         if found.dtype.kind == "f" and found.size and not low <= found.min() <= found.max() <= high:
-            found = found[votes_per_item(observed) > 0]  # the rest is arbitrary
+            found = found[votes_per_item(observed) > 0]  # results for items without votes are arbitrary
             if found.size and not low <= found.min() <= found.max() <= high:
-                raise ModelFormatError(f"{_IMPOSSIBLE} (a confidence or a label is no number). {_AGAIN}")
+                raise ModelFormatError(f"{_IMPOSSIBLE} (a confidence or a label is not a number). {_AGAIN}")
     return belief
 
 

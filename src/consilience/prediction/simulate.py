@@ -1,4 +1,4 @@
-"""Votes drawn from the model, for tests, power checks and experiments."""
+"""Simulated votes, for tests, power checks and experiments."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, as_floats
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
-#: Sweeps over dependent sources; with acceptance of a tenth the start is forgotten to one part in 200 (.9 ** 50).
+#: Sweeps over dependent sources. At an acceptance rate of a tenth, .9 ** 50 = .5% of the start is left.
 SWEEPS = 50
 
 
@@ -36,12 +36,12 @@ def simulate(
     truth
         One label per item.
     weights
-        One weight per source: 0 votes at random, a large one is always right.
+        One weight per source: 0 for random votes; a source with a large weight is always right.
     coverage
         Probability that a source votes on an item, one for all or one per source.
     dependencies
-        The correlation potentials theta_ab of pairs of sources, by position or name; the others are independent.
-        A positive one makes two sources agree beyond what the truth explains.
+        The correlation potentials theta_ab of pairs of sources, by position or name; other pairs are independent. With
+        a positive potential two sources agree more than the truth explains.
 
     Examples
     --------
@@ -54,25 +54,25 @@ def simulate(
     True
     """
     if not isinstance(rng, np.random.Generator):
-        raise UnsupportedError(f"rng={rng!r} draws no numbers. Pass np.random.default_rng(seed).")
-    loudness, chance = _numbers(weights), _numbers(coverage)
-    if loudness is None or loudness.ndim != 1 or not len(loudness):
+        raise UnsupportedError(f"rng={rng!r} is not a random generator. Pass np.random.default_rng(seed).")
+    strength, share = as_floats(weights), as_floats(coverage)
+    if strength is None or strength.ndim != 1 or not len(strength) or not np.isfinite(strength).all():
         raise UnsupportedError(f"weights={weights!r}: expected one finite number per source, such as [0.5, 1.0, 2.0].")
-    if chance is None or chance.shape not in ((), loudness.shape) or chance.min() < 0 or chance.max() > 1:
+    if share is None or share.shape not in ((), strength.shape) or not ((share >= 0) & (share <= 1)).all():
         raise UnsupportedError(
-            f"coverage={coverage!r}: expected one probability, or one for each of the {len(loudness)} sources."
+            f"coverage={coverage!r}: expected one probability, or one for each of the {len(strength)} sources."
         )
     try:
         like = np.asarray(truth).dtype
     except ValueError:  # labels that differ in length
         like = np.dtype(object)
     centers = space.as_batch(truth)
-    columns = [space.sample_around(centers, float(weight), rng) for weight in loudness]
-    potentials = _potentials(dependencies, len(loudness), sources)
+    columns = [space.sample_around(centers, float(weight), rng) for weight in strength]
+    potentials = _potentials(dependencies, len(strength), sources)
     for _ in range(SWEEPS if potentials.any() else 0):
         for source in np.flatnonzero(potentials.any(axis=1)):
             # A Metropolis step whose proposals ignore the other sources.
-            proposed, kept = space.sample_around(centers, float(loudness[source]), rng), columns[source]
+            proposed, kept = space.sample_around(centers, float(strength[source]), rng), columns[source]
             gain = np.zeros(len(centers))
             for other in np.flatnonzero(potentials[source]):
                 change = space.cost(kept, columns[other]) - space.cost(proposed, columns[other])
@@ -82,7 +82,7 @@ def simulate(
             columns[source][accepted] = proposed[accepted]
     labels = space.as_labels(np.stack(columns, axis=1).reshape(-1, *columns[0].shape[1:]), like)
     labels = labels.reshape(len(centers), len(columns), *labels.shape[1:])
-    observed = rng.random((len(centers), len(columns))) < chance
+    observed = rng.random((len(centers), len(columns))) < share
     return Votes.from_array(labels, observed=observed, sources=sources)
 
 
@@ -105,11 +105,3 @@ def _potentials(
             )
         potentials[left, right] = potentials[right, left] = theta
     return potentials
-
-
-def _numbers(values: Any) -> FloatArray | None:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return numbers if np.isfinite(numbers).all() else None

@@ -1,4 +1,4 @@
-"""What was learned about the sources, in the same words for every label type."""
+"""What was learned about the sources, in the same terms for every label type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Sum
 from consilience.label_types.base import LabelSpace, Unit
 from consilience.tables.display import SourceTable
 
-#: Beyond it two sources differ once in 20,000 votes or less.
+#: At this potential two sources differ in one of 20,000 votes.
 LARGEST_POTENTIAL = 10.0
 
 
@@ -27,22 +27,22 @@ class SourceModel:
     Parameters
     ----------
     votes
-        ``(m,)`` how many votes each source cast.
+        ``(m,)`` number of votes of each source.
     method, reason
-        How the parameters were learned, and why in that way.
+        How the parameters were learned, and why this method was chosen.
     dependencies
-        Pairs of sources that were not taken as independent.
+        Pairs of dependent sources.
     baseline
-        The parameters of the plain vote of these sources, all of the same weight.
+        The parameters of the plain vote.
     calibration
-        How known labels turned stated confidence into one that comes true.
+        How known labels calibrated the confidence.
     quality
-        ``(m,)`` correlation of each source's votes with the truth; None for methods that do not ask the trust engine.
+        ``(m,)`` correlation of each source's votes with the truth; None for methods without the trust engine.
     changed
-        Share of the labels that differ from those of the plain vote, over a sample of the items; on a continuous scale
-        by more than a tenth of the distance between two votes. NaN where no votes were at hand.
+        Share of the labels that differ from the plain vote, in a sample of the items; on a continuous scale by more
+        than a tenth of the distance between two votes. NaN if the model was learned from moments alone.
     known_items
-        Hashed ids of the items whose known label was learned from, so that an audit can hold them out.
+        Hashed ids of the items with known labels that the model learned from, so that an audit can hold them out.
     """
 
     sources: tuple[str, ...]
@@ -75,7 +75,7 @@ class SourceModel:
 
     @property
     def weight(self) -> FloatArray:
-        """How loudly each source counts."""
+        """How much a vote of each source counts."""
         return self.summary.weight
 
     @property
@@ -90,10 +90,10 @@ class SourceModel:
 
     @property
     def correlation_potential(self) -> FloatArray:
-        """``(m, m)`` the paper's theta_ab of equation 1, for a cost of 0 or 1 between labels.
+        """``(m, m)`` potentials theta_ab of the paper's equation 1, for a cost of 0 or 1 between labels.
 
-        It follows from the qualities and the error correlation that were learned: exact for classes, and for other
-        label types the potential of the two-class model of the same correlation.
+        They follow from the learned qualities and error correlations: exactly for classes, and for other label types
+        as those of a two-class model with the same correlations.
         """
         if self.quality is None:
             return np.zeros_like(self.correlation)
@@ -101,22 +101,21 @@ class SourceModel:
 
     @property
     def effective_sources(self) -> float:
-        """How many equally good independent sources would be worth as much as these (Kish's effective number).
+        """How many equally good, independent sources would be worth as much as these (Kish's effective number).
 
-        ``(sum w)**2 / sum w_a w_b rho_ab`` over the weights w, none below zero, and the correlations rho given the
-        truth.
+        ``(sum w)**2 / sum w_a w_b rho_ab`` with the nonnegative weights w and the correlations rho given the truth.
         """
         voting = self.votes > 0
         return effective_number(self.weight[voting], self.correlation[np.ix_(voting, voting)])
 
     def as_baseline(self) -> SourceModel:
-        """Return the model of the plain vote, which labels items as if all sources were equally good."""
+        """Return the model of the plain vote."""
         if self.baseline is None:
             return self
         return replace(self, mixture=((1.0, self.baseline),), calibration=UNCALIBRATED)
 
     def table(self, space: LabelSpace) -> SourceTable:
-        """Return one row per source, best first, in the unit of the label type; records with each field's own."""
+        """Return one row per source, best first, in the unit of the label type; for records, also of each field."""
         unit = space.unit(self.parameters)
         ends = self.summary.effective_range or (self.effective_sources,)
         effective = " to ".join(dict.fromkeys(f"{end:.1f}" for end in ends))
@@ -133,7 +132,7 @@ class SourceModel:
         order = self.best_first()
         explained = f"{unit.name}: {unit.meaning}; weight: how much a vote counts, within this table"
         if "share" in self.summary.columns:
-            explained += "; share: what is left of it once what judges have in common counts once"
+            explained += "; share: what is left of the weight once shared errors count once"
         return SourceTable(
             {name: [values[place] for place in order] for name, values in columns.items()},
             note=f"{explained}\n{note}",
@@ -147,13 +146,18 @@ class SourceModel:
 
     @cached_property
     def advice(self) -> dict[str, str]:
-        """What to do about sources that a finding names: "fix" or "drop"; others are to keep."""
-        told = {name: item.advice for item in self.diagnostics if item.advice == "fix" for name in item.sources}
-        return told | {name: item.advice for item in self.diagnostics if item.advice == "drop" for name in item.sources}
+        """What to do about the sources that findings name: "fix" or "drop". Keep all others."""
+        return {
+            name: advice
+            for advice in ("fix", "drop")  # a source that a finding says to drop is not worth a fix
+            for item in self.diagnostics
+            if item.advice == advice
+            for name in item.sources
+        }
 
 
 def correlation_potential(quality: FloatArray, correlation: FloatArray, n_choices: int = 2) -> FloatArray:
-    """Return theta_ab from the qualities of two sources and the correlation of their errors, for k classes.
+    """Return theta_ab from the qualities of the sources and the correlations of their errors, for k classes.
 
     Two sources agree with probability ``1 / k + (1 - 1 / k) (q_a q_b + rho sqrt((1 - q_a^2) (1 - q_b^2)))``. With
     ``x = exp(theta_ab)`` the table of right and wrong has the odds ratio ``(x^2 + (k - 2) x) / (k - 1)``, and two wrong
@@ -208,13 +212,13 @@ def effective_number(weight: FloatArray, correlation: FloatArray) -> float:
     >>> round(effective_number(np.ones(3), pair), 2)
     1.8
     """
-    loud = np.maximum(weight, 0.0)
-    together = np.clip(correlation, 0.0, 1.0)
-    np.fill_diagonal(together, 1.0)
-    if not loud.any():
+    positive = np.maximum(weight, 0.0)
+    shared = np.clip(correlation, 0.0, 1.0)
+    np.fill_diagonal(shared, 1.0)
+    if not positive.any():
         return 0.0
-    loud = loud / loud.max()
-    return float(loud.sum() ** 2 / (loud @ together @ loud))
+    positive = positive / positive.max()
+    return float(positive.sum() ** 2 / (positive @ shared @ positive))
 
 
 def _columns(summary: Summary, unit: Unit, path: str = "") -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Which items to label by hand: those whose true label would teach the model most, and a random sample for an audit."""
+"""Which items to label by hand: those whose true labels teach the model most, and a random sample for an audit."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ from consilience.votes import Votes
 
 __all__ = ["PURPOSES", "Suggestion", "audit_sizes", "suggest"]
 
-#: Items among which the choice is made, most promising first; beyond that, likeness costs more than it helps.
-SHORT_LIST = 20
-#: The shortest such list, however few items are asked for.
-SHORTEST = 200
-#: Share of an audit that goes where the model is unsure; the rest is spread evenly. No item weighs more than
-#: 1 / (1 - share) times its weight in an even sample, so a loss that the sample missed makes the interval at most a
-#: twentieth longer, and doubts that mislead make it longer by the root of that.
+#: Length of the list from which items are chosen, per item asked for, and its least length.
+SHORT_LIST, SHORTEST = 20, 200
+#: Share of an audit that is drawn where the model is unsure; the rest is drawn evenly. No item weighs more than
+#: 1 / (1 - share) times its weight in an even sample. So a loss that the sample missed makes the interval at most a
+#: twentieth longer, and misleading doubts make it longer by the square root of that.
 UNSURE_SHARE = 1.0 - 1.0 / 1.05
 PURPOSES = ("both", "audit", "learn")
 
@@ -41,9 +39,9 @@ class Suggestion:
     Parameters
     ----------
     items
-        ``(k,)`` their ids.
+        ``(k,)`` ids of the items.
     probability
-        ``(k,)`` with which each was drawn; NaN for those that were picked because they teach most.
+        ``(k,)`` probability with which each was drawn; NaN for items that were picked because they teach most.
     """
 
     items: npt.NDArray[Any]
@@ -53,7 +51,7 @@ class Suggestion:
         return len(self.items)
 
     def weights(self, votes: Votes) -> FloatArray:
-        """Return the weights that `LabelModel.audit` takes: one per item of the votes, NaN where none was drawn."""
+        """Return the weights for `LabelModel.audit`: one per item of the votes, NaN for items that were not drawn."""
         drawn = dict(zip(self.items.tolist(), (1.0 / self.probability).tolist(), strict=True))
         return np.array([drawn.get(item, np.nan) for item in votes.items.tolist()])
 
@@ -61,10 +59,7 @@ class Suggestion:
 def suggest(
     model: SourceModel, space: LabelSpace, votes: Any, decode: str, k: int, purpose: str, seed: int
 ) -> Suggestion:
-    """Return `k` items to label by hand.
-
-    Of partitions the most promising items of every chunk are compared; no others leave it.
-    """
+    """Return `k` items to label by hand. From partitions, only the most promising items of each chunk are collected."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise UnsupportedError(f"k={k!r} is not a number of items. Ask for 1 or more.")
     if purpose not in PURPOSES:
@@ -78,14 +73,12 @@ def suggest(
 
     peaks: _Peaks = total(lambda part: part.peaks)
     if k > peaks.items:
-        raise UnsupportedError(
-            f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
-        )
+        raise UnsupportedError(f"k={k} items are asked for, and {peaks.items} have a vote. Ask for fewer.")
     n_drawn = 0 if purpose == "learn" else int(k) if purpose == "audit" else (int(k) + 1) // 2
     items, probability = np.zeros(0, dtype=object), np.zeros(0)
     if n_drawn:
         largest = -total(lambda part: part.largest(n_drawn)).key
-        # Sequential Poisson sampling, in random order, so that the first items are a sample, too.
+        # Sequential Poisson sampling, in random order, so that the first items are also a random sample.
         items, probability = total(lambda part: part.draw(peaks, largest, n_drawn, seed)).columns
         order = np.argsort(hash_priority(items, seed + 1), kind="stable")
         items, probability = items[order], probability[order]
@@ -97,7 +90,7 @@ def suggest(
     picked = picked[~np.isin(picked, items)][: int(k) - n_drawn]
     items = np.concatenate([items, picked]) if n_drawn else picked
     probability = np.concatenate([probability, np.full(len(picked), np.nan)])
-    # One drawn, one picked, and so on.
+    # Drawn and picked items alternate.
     turns = np.concatenate([np.arange(n_drawn) * 2.0, np.arange(len(picked)) * 2.0 + 1.0])
     order = np.argsort(turns, kind="stable")
     return Suggestion(items[order], probability[order])
@@ -105,7 +98,7 @@ def suggest(
 
 @dataclass(frozen=True)
 class _Peaks:
-    """The most doubt there is about a label, how far apart sources are at most, how many items have a vote, and the
+    """The largest doubt about a label, the largest distance between sources, the number of items with a vote, and the
     sum of the standard deviations that the model expects of their losses.
     """
 
@@ -119,7 +112,7 @@ class _Peaks:
         return _Peaks(doubt, apart, self.items + other.items, self.unsure + other.unsure)
 
     def size(self, unsure: FloatArray) -> FloatArray:
-        """Return how often items should be drawn, one on average: by their standard deviations, above a floor."""
+        """Return how often items should be drawn, relative to the average: by standard deviation, above a floor."""
         if self.unsure <= 0.0:
             return np.ones(len(unsure))
         return 1.0 - UNSURE_SHARE + UNSURE_SHARE * unsure * self.items / self.unsure
@@ -127,7 +120,7 @@ class _Peaks:
 
 @dataclass(frozen=True)
 class _Top:
-    """The `count` items of smallest key, in this order, and what belongs to them; those of several parts add up."""
+    """The `count` items of smallest key, in order, with their columns. Those of several parts add up."""
 
     key: FloatArray
     count: int
@@ -144,7 +137,7 @@ class _Top:
 
 
 def _probability(peaks: _Peaks, largest: FloatArray, count: int, unsure: FloatArray) -> FloatArray:
-    """Return probabilities proportional to sizes that add up to the size of the sample, none above one.
+    """Return probabilities, none above one, that are proportional to sizes and add up to the size of the sample.
 
     `largest` are the `count` largest standard deviations of all items.
     """
@@ -159,8 +152,8 @@ def _probability(peaks: _Peaks, largest: FloatArray, count: int, unsure: FloatAr
 
 @dataclass(frozen=True)
 class _Judged:
-    """Items with a vote: doubt about the label, how far sources are apart, who deviates how far, ``(n, m)``, and the
-    standard deviation that the model expects of the loss.
+    """Items with a vote: doubt about the label, distance between sources, share of sources that voted, distance of
+    each vote to the label ``(n, m)``, and the standard deviation that the model expects of the loss.
     """
 
     items: npt.NDArray[Any]
@@ -186,7 +179,7 @@ class _Judged:
 
     def short_list(self, peaks: _Peaks, size: int) -> _Top:
         """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
-        # More votes on an item mean more sources to learn about.
+        # An item with more votes teaches about more sources.
         influence = self.apart / (peaks.apart or 1.0) * np.sqrt(self.voted)
         value = (self.doubt / (peaks.doubt or 1.0) + 1e-3) * (influence + 1e-3)
         return _Top.of(-value, size, self.items, self.pattern)
@@ -201,7 +194,7 @@ def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _
     distance = np.nan_to_num(vote_distances(space, encoded, belief.labels))
     voters = encoded.observed.sum(axis=1)
     apart = distance.sum(axis=1) / np.maximum(voters, 1)
-    for first, second in _rival_groups(model)[:1]:  # what lies between them, less what lies within them
+    for first, second in _rival_groups(model)[:1]:  # distances between the groups, less those within them
         across = _mean_distance(space, encoded, product(first, second))
         within = _mean_distance(space, encoded, [*combinations(first, 2), *combinations(second, 2)])
         apart = np.maximum(across - within, 0.0)
@@ -248,7 +241,7 @@ def _mean_distance(space: LabelSpace, votes: Votes, pairs: Iterable[tuple[int, i
 
 
 def _different(value: FloatArray, pattern: FloatArray, k: int) -> IntArray:
-    """Choose greedily: of the listed items, the one least like those chosen so far, by who deviates how far."""
+    """Choose valuable items greedily, each least like those chosen before in how far each source deviates."""
     size = np.sqrt((pattern**2).sum(axis=1, keepdims=True))
     shape = pattern / np.where(size > 0, size, 1.0)
     likeness = np.zeros(len(value))

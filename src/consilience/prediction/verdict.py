@@ -1,4 +1,4 @@
-"""The answer in two sentences: whom to trust, who adds nothing, how many labels are uncertain, what to do next."""
+"""The verdict in two sentences: whom to trust, who adds nothing, how many labels are uncertain, what to do next."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NAMED = 3
 def uncertain_below(space: LabelSpace) -> float:
     """Return the confidence below which a label is called uncertain.
 
-    Where confidence is the probability of being right: less than four to one. Elsewhere: where the votes remove less
-    than half of what guessing would cost.
+    Where confidence is the probability of being right, odds of less than four to one are uncertain. Elsewhere, a label
+    is uncertain if the votes remove less than half of the chance cost.
     """
     return 0.5 if space.n_labels is None else 0.8
 
 
 def verdict(model: SourceModel, space: LabelSpace, confidence: FloatArray | None = None) -> str:
-    """Return what to make of a model, and of labels of this confidence (of the items that somebody voted on).
+    """Return the verdict on a model and on labels of this confidence (of the items with votes).
 
     Examples
     --------
@@ -47,7 +47,7 @@ def verdict(model: SourceModel, space: LabelSpace, confidence: FloatArray | None
 
 
 def listing(names: Sequence[str]) -> str:
-    """Return names as in a sentence.
+    """Return names as they stand in a sentence.
 
     >>> listing(["ann"]), listing(["ann", "bob"]), listing(["a", "b", "c", "d", "e"])
     ('ann', 'ann and bob', 'a, b, c and 2 more')
@@ -63,7 +63,7 @@ def _trusted(model: SourceModel, space: LabelSpace) -> str:
     if not kept:
         return "No source stands out"
     if len(model.sources) == 1:
-        return f"Only {model.sources[0]} votes, so nobody shows how good it is"
+        return f"Only {model.sources[0]} votes, so its quality cannot be estimated"
     unit = space.unit(model.parameters)
     low, high = unit.interval(model.expected_cost, model.summary.cost_standard_error)
     best = kept[0]
@@ -81,7 +81,7 @@ def _trusted(model: SourceModel, space: LabelSpace) -> str:
 
 
 def _leaning(model: SourceModel, space: LabelSpace) -> list[str]:
-    """Return the clause about judges whose level is off by more than their votes scatter."""
+    """Return the clause about judges whose bias is larger than the scatter of their votes."""
     bias = model.summary.columns.get("bias")
     if bias is None:
         return []

@@ -43,6 +43,20 @@ def test_functions_do_not_collapse_to_one_class_and_a_single_vote_is_followed(cl
         assert "labeling-functions" in {item.code for item in model.diagnostics_}
 
 
+def test_finding_says_that_only_known_labels_make_functions_count_differently():
+    votes, truth = functions(0, clumped=0.6)
+    votes[::3, 0] = -1  # so that weights differ
+    gold = [int(label) if row < 60 else None for row, label in enumerate(truth)]
+    lone = np.full((2, votes.shape[1]), -1)
+    lone[0, 0] = lone[1, 2] = 0
+    for known, says in ((None, "equally reliable, whatever their weight"), (gold, "only the 60 known labels")):
+        model = fit(votes, gold=known)
+        assert says in {item.code: item.message for item in model.diagnostics_}["labeling-functions"]
+        chance = model.predict_proba(lone)[:, 0]
+        assert model.weight_[0] != model.weight_[2]
+        assert (chance[0] == pytest.approx(chance[1], abs=1e-12)) == (known is None)
+
+
 def test_labels_have_the_balance_that_was_told():
     votes, _ = functions(0, clumped=0.6)
     plain, told = fit(votes), fit(votes, prior=[0.9, 0.1])

@@ -4,21 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from simulated import simulated
+from simulated import GivenWeights, simulated
 
 import consilience as cs
 
 METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "em"]
-
-
-class Told:
-    """Weights that are known."""
-
-    def __init__(self, *weight: float) -> None:
-        self.weight = np.array(weight)
-
-    def estimate(self, moments, space, dependencies):
-        return self.weight
 
 
 def cells(rows: list[list[object]]) -> np.ndarray:
@@ -41,7 +31,7 @@ def posterior(cell: object, weight: float, k: int = 3, prior: object = "uniform"
     votes = cells([[cell]] * 12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(k), method=Told(weight), prior=prior).fit(votes)
+        model = cs.LabelModel(cs.Classes(k), method=GivenWeights(weight), prior=prior).fit(votes)
     return model.predict_proba(votes)[0]
 
 
@@ -116,7 +106,7 @@ def test_votes_of_different_kinds_multiply():
     votes = cells([[0, {1, 2}]] * 12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(3), method=Told(np.log(8.0), np.log(8.0)), prior="uniform").fit(votes)
+        model = cs.LabelModel(cs.Classes(3), method=GivenWeights(np.log(8.0), np.log(8.0)), prior="uniform").fit(votes)
     assert model.predict_proba(votes)[0] == pytest.approx(np.array([0.16, 0.09, 0.09]) / 0.34, abs=1e-6)
 
 

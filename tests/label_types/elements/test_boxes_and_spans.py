@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.arrays import as_object_array
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
 
 
@@ -155,15 +154,15 @@ IMAGES = cs.Boxes(size=(640, 480))
         (IMAGES, [[0, 0, 700, 9]], "x2 is beyond 640"),
         (IMAGES, [[-1, 0, 7, 9]], "x1 is below 0"),
         (IMAGES, [[0, 0, 7]], "box 0 has 3 values"),
-        (IMAGES, [0, 0, 7, 9], "put one alone into a list"),
+        (IMAGES, [0, 0, 7, 9], "put a single one into a list"),
         (IMAGES, "box", "label 'box' is not a list of"),
         (IMAGES, [[0, 0, 7, "9"]], "box 0 holds '9', which is not a number"),
-        (IMAGES, [(0, 0, 4, 4, "car")], "name these: classes="),
+        (IMAGES, [(0, 0, 4, 4, "car")], "name them: classes="),
         (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3}], "box 0 has no 'y2'.*xmin/ymin/xmax/ymax"),
         (cs.Boxes(), [{"box": [1, 2, 3]}], "has 3 values"),
         (cs.Boxes(), [{"bbox": "1 2 3 4"}], "has 1 values"),
         (cs.Boxes(), [{"bbox": [1, 2, "3", 4]}], "'3', which is not a number"),
-        (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4, "label": "car"}], "name these: classes="),
+        (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4, "label": "car"}], "name them: classes="),
         (cs.Boxes(["car"]), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}], "has no class"),
         (cs.Boxes(["car"]), [{"box": [1, 2, 3, 4], "labels": ["car", "bus"]}], "one of 'car'"),
         (cs.Boxes(["car"]), [[1, 2, 3, 4]], "give all of them one, or none"),
@@ -252,18 +251,6 @@ def test_confidence_of_a_class_in_doubt_is_lower():
     confidence = model.confidence([*sure[:1], *split])
     assert confidence[0] > 0.9
     assert ((confidence[1:] > 0.4) & (confidence[1:] < 0.8 * confidence[0])).all()
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-@pytest.mark.parametrize(
-    ("space", "mark"), [(cs.Boxes(["car", "bus"]), (1, 2, 30, 40, "car")), (cs.Spans(["PER", "LOC"]), (0, 4, "PER"))]
-)
-def test_item_on_which_everybody_marks_nothing_has_an_empty_label_and_is_explained(space, mark):
-    cells = [[mark] if number % 4 else [] for number in range(60)]
-    model = cs.LabelModel(space).fit(cs.Votes.from_array(as_object_array(cells).reshape(20, 3)))
-    nothing = cs.Votes.from_array(as_object_array([[], [], []]).reshape(1, 3))
-    assert list(model.predict(nothing)[0]) == []
-    assert list(model.explain(nothing, 0).label) == []
 
 
 @pytest.mark.parametrize("space", [cs.Boxes(), cs.Spans()])

@@ -1,15 +1,14 @@
 """Finite metric spaces: moments against enumeration, labels against Bayes' rule, recovery, priors, known labels."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
+from simulated import GivenWeights
 
 import consilience as cs
-from consilience.partitions.moments import Moments
+from consilience.partitions.base import Moments
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
@@ -22,11 +21,6 @@ def fit(space, votes, gold=None, **settings):
 def ring(size):
     gap = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     return np.minimum(gap, size - gap).astype(float)
-
-
-def known(*weights):
-    """Return an estimator that knows the weights."""
-    return SimpleNamespace(estimate=lambda moments, space, dependencies: np.array(weights))
 
 
 @given(st.integers(0, 1000), st.integers(2, 6), st.floats(-2.0, 2.0))
@@ -46,7 +40,7 @@ def test_the_expected_cost_is_that_of_the_law_and_has_an_inverse(seed, count, we
 def test_posterior_equals_bayes_rule_by_enumeration(prior):
     weights = (0.4, 1.1, 2.0)
     votes = np.array([[0, 3, 5], [2, 2, -1], [5, 0, 0]])
-    model = fit(cs.FiniteMetric(LADDER), votes, method=known(*weights), prior=prior)
+    model = fit(cs.FiniteMetric(LADDER), votes, method=GivenWeights(*weights), prior=prior)
     for row, item in enumerate(votes):
         joint = np.array(prior) if isinstance(prior, tuple) else np.ones(6)
         for vote, weight in zip(item, weights, strict=True):
@@ -75,7 +69,7 @@ def test_the_plain_vote_and_the_gibbs_prior_are_the_weighted_frechet_rule():
     assert np.array_equal(plain, space.weighted_mean(votes, np.ones(votes.shape)))
     assert np.array_equal(plain, fit(space, votes).predict_baseline(votes))
     space, votes = cs.FiniteMetric(LADDER[:4, :4]), np.array([[0, 3, 3], [1, 2, 0], [0, 0, 3]] * 30)
-    gibbs = fit(space, votes, method=known(0.5, 1.0, 1.5), prior="gibbs").predict(votes)
+    gibbs = fit(space, votes, method=GivenWeights(0.5, 1.0, 1.5), prior="gibbs").predict(votes)
     assert np.array_equal(gibbs, space.weighted_mean(votes, np.tile([0.5, 1.0, 1.5], (len(votes), 1))))
 
 

@@ -87,7 +87,7 @@ def test_none_and_nan_abstain():
     assert confidence[3] < confidence[4]
 
 
-def test_a_known_law_of_the_truth_is_used_and_stored(tmp_path):
+def test_a_known_law_of_the_truth_is_used():
     votes, truth = points(60)
     known = Vectors(2, mean=[0, 0], covariance=4.0)
     model = fitted(known, votes, dependencies=[("source_0", "source_1")])
@@ -96,11 +96,6 @@ def test_a_known_law_of_the_truth_is_used_and_stored(tmp_path):
     assert Vectors(2, covariance=[4.0, 4.0]) == Vectors(2, covariance=np.eye(2) * 4.0)
     assert hash(known) == hash(Vectors(2, mean=(0.0, 0.0), covariance=4))
     assert ((model.predict(votes) - truth) ** 2).mean() < ((votes.mean(axis=1) - truth) ** 2).mean()
-    model.save(tmp_path / "model.npz")
-    loaded = cs.LabelModel.load(tmp_path / "model.npz")
-    assert loaded.space == known
-    assert loaded.predict(votes) == pytest.approx(model.predict(votes))
-    assert loaded.posterior(votes).details["covariance"] == pytest.approx(model.posterior(votes).details["covariance"])
 
 
 @pytest.mark.parametrize(

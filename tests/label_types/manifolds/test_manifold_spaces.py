@@ -22,7 +22,7 @@ def simulated(space, n=120, weights=(40.0, 15.0, 15.0, 8.0, 4.0), seed=0):
     ("make", "message"),
     [
         (lambda: cs.Hyperbolic(0), "d=0 is not a whole number of 1 or more"),
-        (lambda: cs.Hyperbolic(2, curvature=1.0), "curvature=1 is not negative.*use Sphere"),
+        (lambda: cs.Hyperbolic(2, curvature=1.0), "curvature=1 is not negative.*use Sphere for"),
         (lambda: cs.Hyperbolic(2, curvature="flat"), "curvature='flat' is not a number"),
         (lambda: cs.Hyperbolic(2, noise="none"), "noise='none' is unknown. Use 'wrapped' or 'riemannian'"),
         (lambda: cs.Hyperbolic(2, coordinates="disc"), "coordinates='disc' is unknown"),
@@ -40,7 +40,7 @@ def test_settings_that_make_no_sense_are_refused(make, message):
     [
         (cs.Hyperbolic(1), [1.0, 0.0], [1.5, 0.0], r"<x, x> = -2\.25 instead of -1.*should be 1\. .*space\.project"),
         (cs.Hyperbolic(1), [1.0, 0.0], [-1.0, 0.0], "first coordinate is -1 and should be 1"),
-        (cs.Hyperbolic(1, coordinates="ball"), [0.0], [1.2], "has length 1.2, and the ball the radius 1"),
+        (cs.Hyperbolic(1, coordinates="ball"), [0.0], [1.2], "has length 1.2, and the ball has the radius 1"),
         (cs.Sphere(1), [1.0, 0.0], [0.0, 1.5], r"has length 1\.5, off the unit sphere by 0\.5.*space\.project"),
         (cs.SO3(), [1.0, 0, 0, 0], [0.5, 0, 0, 0], r"not a unit quaternion: its length is 0\.5"),
         (cs.SPD(2), np.eye(2), np.diag([1.0, -0.25]), r"smallest eigenvalue is -0\.25"),

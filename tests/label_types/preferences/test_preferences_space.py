@@ -233,7 +233,7 @@ def test_a_ranking_that_weighing_turns_around_is_told():
 
 def test_copies_share_a_vote_and_pairs_that_the_user_names():
     votes = same_pairs([1.0] * 5, copied=(1,))
-    models = [fit(votes, dependencies=told) for told in ("learn", [("j2", "j3")])]
+    models = [fit(votes, dependencies=told) for told in (None, [("j2", "j3")])]
     learned, named = (model.source_model_.parameters.share for model in models)
     assert (learned[:2] < 0.7).all()
     assert (learned[2:] > 0.85).all()
@@ -271,8 +271,8 @@ def test_judges_of_another_taste_do_not_win_by_repeating_half_of_their_answers()
         orders = [[int(name) for name in labels[0]] for labels in found]
         wrong = [np.mean([truth[i] < truth[j] for i, j in combinations(order, 2)]) for order in orders]
         gains.append(wrong[1] - wrong[0])
-    # On 100 other draws the gain is .20 with a deviation of .05, but for one that loses .36. Two such ones of six would
-    # be needed, which happens once in 600.
+    # On 100 draws, these among them, the gain is .20 with a deviation of .05, but for one that loses .36. Two such
+    # draws of six would be needed to fail, which happens once in about 700.
     assert np.mean(gains) > 0.05
 
 

@@ -224,20 +224,3 @@ def test_what_a_field_cannot_do_names_it():
         cs.LabelModel(stars, prior="uniform").fit(votes_on(stars))
     with refused(UnsupportedError, "field 'word'", "candidates="):
         cs.Product(word=cs.Metric(abs)).random(3, np.random.default_rng(0))
-
-
-def test_a_space_of_spaces_is_rebuilt_from_the_file(tmp_path):
-    space = cs.Product(
-        review=cs.Product(stars=cs.Scores(range=(1, 5), integer=True), topic=cs.Classes(["a", "b", "c"])),
-        level=cs.FiniteMetric([("low", "mid"), ("mid", "high")]),
-        weights={"level": 2.0},
-    )
-    votes = votes_on(space, n=200)
-    model = cs.LabelModel(space).fit(votes)
-    model.save(tmp_path / "model.npz")
-    back = cs.LabelModel.load(tmp_path / "model.npz")
-    assert repr(back.space) == repr(space)
-    assert back.predict(votes).tolist() == model.predict(votes).tolist()
-    assert np.array_equal(back.confidence(votes), model.confidence(votes))
-    assert back.sources_.columns == model.sources_.columns
-    assert back.diagnostics_ == model.diagnostics_

@@ -164,17 +164,17 @@ def test_pairs_per_row_and_source_keep_their_shape():
     cells[0, 0], cells[0, 1] = [(0, 1)], [(1, 0)]
     assert positions_from_pairs(cells, 2).tolist() == [[[0, 1], [1, 0]]]
     cells[0, 1] = [(0, 1), (1, 0)]
-    with refused(InvalidLabelError, "Row 0, source 1: the preferences go in a circle"):
+    with refused(InvalidLabelError, "Row 0, source 1: the preferences form a cycle"):
         positions_from_pairs(cells, 2)
 
 
 @pytest.mark.parametrize(
     ("pairs", "ties", "parts"),
     [
-        ([("tea", "milk"), ("milk", "juice"), ("juice", "tea")], None, ["circle: 'milk' > 'juice' > 'tea' > 'milk'"]),
+        ([("tea", "milk"), ("milk", "juice"), ("juice", "tea")], None, ["cycle: 'milk' > 'juice' > 'tea' > 'milk'"]),
         ([("water", "tea"), ("tea", "milk"), ("milk", "tea")], None, ["'milk' > 'tea' > 'milk'", "Bradley-Terry"]),
-        ([("tea", "tea")], None, ["circle: 'tea' > 'tea'"]),
-        ([("tea", "milk")], [("milk", "tea")], ["circle", "tied items count as one"]),
+        ([("tea", "tea")], None, ["cycle: 'tea' > 'tea'"]),
+        ([("tea", "milk")], [("milk", "tea")], ["cycle", "tied items count as one"]),
         ([("tea", "milk"), ("tea", "juice")], None, ["how 'milk' and 'juice' compare", "a tie", "Bradley-Terry"]),
         ([("tea", "milk"), ("water", "juice")], None, ["how 'tea' and 'water' compare"]),
         ([("tea", "coffee")], None, ["'coffee' is unknown"]),
@@ -211,7 +211,6 @@ def test_preflib_text_is_read_with_counts_and_names():
     assert profile.positions.tolist() == [[0, 1, 2, 2], [0, -1, -1, 0], [-1, -1, 0, -1]]
     assert profile.counts.tolist() == [3, 2, 1]
     assert profile.names == ("black tea", "milk", "3", "juice: orange")
-    assert profile.expanded().tolist() == [[0, 1, 2, 2]] * 3 + [[0, -1, -1, 0]] * 2 + [[-1, -1, 0, -1]]
     assert Rankings(profile.names).n_items == 4
     favorites = Rankings.read_preflib(TOI, unlisted="below")
     assert favorites.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]

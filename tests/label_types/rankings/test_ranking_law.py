@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from simulated import GivenWeights
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, PriorError
@@ -19,16 +20,6 @@ def fit(space, votes, gold=None, **settings):
 
 def codes(model):
     return {finding.code for finding in model.diagnostics_}
-
-
-class Known:
-    """An estimator that is told the weights."""
-
-    def __init__(self, *weights):
-        self.weights = np.array(weights)
-
-    def estimate(self, moments, space, dependencies):
-        return self.weights
 
 
 def orders(r):
@@ -55,7 +46,7 @@ def test_pair_probabilities_equal_enumeration_with_partial_and_tied_votes():
     votes = np.array([[[0, 1, 2, 3], [1, 0, -1, 2], [0, 0, 1, 1]]])
     weights = np.array([0.5, 1.2, 0.8])
     table = cs.Votes.from_array(votes, observed=np.ones((1, 3), bool))
-    model = fit(cs.Rankings(4), table, method=Known(*weights))
+    model = fit(cs.Rankings(4), table, method=GivenWeights(*weights))
     mass = np.array([np.exp(-weighted_cost(weights, votes[0], y)) for y in orders(4)])
     i, j = np.triu_indices(4, 1)
     expected = (mass / mass.sum()) @ (orders(4)[:, i] < orders(4)[:, j])
@@ -67,7 +58,7 @@ def test_decoders_minimize_what_they_promise(decode):
     space = cs.Rankings(4)
     weights = np.array([0.3, 0.5, 0.4])
     votes, _ = simulated(space, 40, weights)
-    belief = fit(space, votes, method=Known(*weights), decode=decode).posterior(votes)
+    belief = fit(space, votes, method=GivenWeights(*weights), decode=decode).posterior(votes)
     i, j = np.triu_indices(4, 1)
     for row, label in enumerate(belief.labels):
         if decode == "map":
@@ -95,7 +86,7 @@ def test_confidence_is_the_share_of_chance_level_error_that_is_removed():
     space = cs.Rankings(4)
     weights = np.array([0.6, 0.8, 1.0])
     votes, truth = simulated(space, 4000, weights)
-    belief = fit(space, votes, method=Known(*weights)).posterior(votes)
+    belief = fit(space, votes, method=GivenWeights(*weights)).posterior(votes)
     # 4000 rankings: the standard error of the mean share of wrong pairs is about .004
     wrong = space.kendall_error(belief.labels, truth)
     assert belief.details["expected_error"].mean() == pytest.approx(wrong, abs=0.02)

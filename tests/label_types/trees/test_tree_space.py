@@ -169,7 +169,7 @@ def test_attachment_scores_count_tokens_and_refuse_what_cannot_be_compared():
     assert cs.trees.las(predicted, gold) == pytest.approx(2 / 4)
     assert cs.trees.uas(predicted, [gold[0], None, None]) == 1.0
     for score, found, known, message in (
-        (cs.trees.uas, [GOOD, GOOD], [GOOD], "2 predicted trees and 1 known"),
+        (cs.trees.uas, [GOOD, GOOD], [GOOD], "2 predicted trees and 1 known trees"),
         (cs.trees.uas, [GOOD, [0, 1]], [GOOD] * 2, "Row 1: the predicted tree has 2 tokens, the known one 3"),
         (cs.trees.las, [GOOD], [GOOD], "Row 0: the tree has heads without relations"),
         (cs.trees.uas, [GOOD], [None], "no known tree"),

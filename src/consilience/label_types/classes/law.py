@@ -154,10 +154,11 @@ class ClassParameters(Parameters):
 
 def patterns_of(labels: Batch, observed: BoolArray, k: int) -> IntArray | None:
     """Return the number of each row's pattern of votes; None for too many patterns, few items or soft votes."""
+    if labels.ndim != 2 or len(labels) < MIN_ITEMS or not few_patterns(labels.shape[1], k):
+        return None
     from consilience.label_types.classes.kernels import pattern_numbers
 
-    few_items = labels.ndim != 2 or len(labels) < MIN_ITEMS
-    return None if few_items or not few_patterns(labels.shape[1], k) else pattern_numbers(labels, observed, k)
+    return pattern_numbers(labels, observed, k)
 
 
 def few_patterns(m: int, k: int) -> bool:
@@ -239,7 +240,8 @@ class ClassesLaw(Law):
         table = agreement_table(sums)
         # Votes that always agree are not known to agree for ever: Laplace's rule of succession.
         error = np.maximum(table.error, 1.0 / (both + 2.0))
-        table = replace(table, error=error, cost=1.0 - agree / np.maximum(both, 1.0))
+        # The scatter of agreement is a function of its mean.
+        table = replace(table, error=error, cost=1.0 - agree / np.maximum(both, 1.0), scatter=None)
         if "gold" in statistics and table.gold_error is not None:
             table = replace(table, gold_error=np.maximum(table.gold_error, 1.0 / (known + 2.0)))
         if labeling_functions.vote_only_some_classes(votes):
@@ -295,7 +297,7 @@ class ClassesLaw(Law):
             learns_prior=request.prior_is("auto"),
             **{name: statistics[name] for name in ("gold", "gold_classes") if name in statistics},
         )
-        if hypothesis.is_plain or m == 1:  # of one source nothing can be learned, it is simply believed
+        if hypothesis.is_plain or m == 1:  # a single source is believed, because nothing can be learned about it
             told = base / base.sum() if isinstance(request.prior, str) else prior
             table = _coin_tables(hypothesis.u, prior, start.habit)
             start = replace(start, table=table, prior=told, uncovered=told, plain=True, learns_prior=False)
@@ -307,8 +309,8 @@ class ClassesLaw(Law):
     def e_step(self, parameters: ClassParameters, prepared: Chunk) -> Statistics:
         labels, observed = prepared.labels, prepared.observed
         belief = parameters.beliefs(labels, observed)
-        # A vote that stands alone shows no confusion, only what was believed of it before. Known labels are counted
-        # once, at full weight, in `gold`.
+        # A single vote on an item shows nothing about confusions beyond the prior. Known labels are counted once, at
+        # full weight, in `gold`.
         uncounted = votes_per_item(observed) < (1 if parameters.are_functions else 2)
         if prepared.is_known is not None:
             uncounted = uncounted | prepared.is_known
@@ -359,7 +361,7 @@ class ClassesLaw(Law):
         """Begin also with sources that confuse classes: where all seem to err evenly, beliefs show nothing else."""
         if parameters.plain or parameters.are_functions:
             return (parameters,)
-        # What no quality explains is shared error for sources that err evenly, and else what their tables are for.
+        # What qualities do not explain is shared error if sources err evenly. Otherwise, the tables explain it.
         right = np.einsum("acc->ac", parameters.table).mean(axis=1)
         sure = np.clip((self.n_classes * right - 1.0) / (self.n_classes - 1), 0.0, 1.0 - FLOOR)
         return parameters, replace(parameters, correlation=parameters.grouped, own=True, sure=sure)
@@ -414,10 +416,16 @@ class ClassesLaw(Law):
     ) -> tuple[Diagnostic, ...]:
         if not labeling_functions.vote_only_some_classes(statistics["votes"].astype(np.float64)):
             return ()
-        message = (
-            "The sources vote only for some classes, as labeling functions do, so that their agreement does not show "
-            "which are better. Votes count alike, save those of copies; pass gold= with 30 known labels to learn more."
-        )
+        kind = "Sources vote for some classes only, as labeling functions do, so "
+        if request.n_gold:
+            known = f"{request.n_gold} known label{'s' * (request.n_gold != 1)}"
+            message = f"{kind}only the {known} can show which are better. About 30 are enough to learn most of it."
+        else:
+            limit = "" if isinstance(request.prior, str) else " as far as the class balance allows"
+            message = (
+                f"{kind}agreement does not show which are better. Labels treat all votes but those of copies as "
+                f"equally reliable{limit}, whatever their weight; pass gold= with 30 known labels to learn more."
+            )
         return (Diagnostic("labeling-functions", "info", (), message),)
 
     def _prior(self, u: FloatArray, statistics: Statistics, request: Request) -> FloatArray:
@@ -487,7 +495,7 @@ def _uneven_agreement(pairs: FloatArray, agreement: FloatArray) -> FloatArray:
         count = np.maximum(joint.sum(axis=(1, 2)), 1.0)
         left, right = joint.sum(axis=2) / count[:, None], joint.sum(axis=1) / count[:, None]
         chance = left[:, :, None] * right[:, None, :]
-        # Half a vote is the least that scatters, so that a single vote for a rare class is no surprise.
+        # Half a vote is the least that scatters, so that a single vote for a rare class is not surprising.
         found = joint / count[:, None, None] - chance
         found = found / np.sqrt(np.maximum(chance, 0.5 / count[:, None, None]))
         both = np.sqrt(left * right)

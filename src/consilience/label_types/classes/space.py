@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.arrays import Batch, FloatArray, as_floats, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import CodedSpace, Unit, as_numbers
 from consilience.label_types.classes.law import ClassesLaw
-from consilience.label_types.codes import Codebook, plain_value, read_each, read_names
+from consilience.label_types.codes import plain_value, read_each, read_names
 
 __all__ = ["Classes"]
 
@@ -22,8 +22,8 @@ __all__ = ["Classes"]
 class Classes(CodedSpace):
     """One of k classes.
 
-    A vote is a class (its name, or its code ``0 .. k-1``), a set of classes ("one of these"), or a row
-    of k probabilities. Predictions come back as names or codes, as the votes came.
+    A vote is a class (its name, or its code ``0 .. k-1``), a set of classes ("one of these"), or a row of k
+    probabilities. Predictions are names or codes, like the votes.
 
     Parameters
     ----------
@@ -40,6 +40,8 @@ class Classes(CodedSpace):
     """
 
     right_or_wrong: ClassVar[bool] = True
+    noun: ClassVar[str] = "class"
+    naming: ClassVar[str] = "Classes([...])"
 
     names: tuple[Any, ...] | None
     k: int
@@ -47,7 +49,7 @@ class Classes(CodedSpace):
     def __init__(self, names_or_k: int | Iterable[Any]) -> None:
         names, k = read_names(names_or_k, "class", f"Classes({names_or_k!r})")
         unfit = next((name for name in names or () if isinstance(name, _SOFT)), None)
-        if unfit is not None:  # as a vote it would be a row of probabilities, or a set of classes
+        if unfit is not None:  # a vote for it would look like a row of probabilities or a set of classes
             raise InvalidLabelError(f"A class cannot be called {unfit!r}. Use text or numbers.")
         if k < 2:
             raise InvalidLabelError(f"Classes needs at least 2 classes, got {k}.")
@@ -59,7 +61,7 @@ class Classes(CodedSpace):
 
     @classmethod
     def of(cls, labels: Any) -> Classes:
-        """Return the space of the classes that occur in votes, a frame or an array, in sorted order.
+        """Return the space of the classes in votes, a frame or an array, in sorted order.
 
         Examples
         --------
@@ -72,11 +74,6 @@ class Classes(CodedSpace):
         return cls(sorted(seen, key=lambda value: (str(type(value)), value)))
 
     @property
-    def codebook(self) -> Codebook:
-        """Names and codes of the classes."""
-        return Codebook(self.names, self.k, "class", "Classes([...])")
-
-    @property
     def law(self) -> Law:
         return ClassesLaw(self.k)
 
@@ -85,7 +82,7 @@ class Classes(CodedSpace):
         if left.ndim == right.ndim == 1:
             return (left != right).astype(np.float64)
         one, two = (side if side.ndim == 2 else np.eye(self.k)[side.astype(np.int64)] for side in (left, right))
-        return np.asarray(0.5 * np.abs(one - two).sum(axis=1))  # rows of probabilities: the mass that has to move
+        return np.asarray(0.5 * np.abs(one - two).sum(axis=1))  # total variation distance of probabilities
 
     def embed(self, batch: Batch) -> FloatArray:
         """Return one indicator per class, or the probabilities of soft labels."""
@@ -108,7 +105,7 @@ class Classes(CodedSpace):
         >>> sorted(Classes(["cat", "dog", "bird"]).excluding("cat"))
         ['bird', 'dog']
         """
-        out = set(self.codebook.encode(as_object_array(classes)).tolist())
+        out = set(super().as_batch(as_object_array(classes)).tolist())
         everything = range(self.k) if self.names is None else self.names
         return frozenset(name for code, name in enumerate(everything) if code not in out)
 
@@ -148,19 +145,18 @@ class Classes(CodedSpace):
         if isinstance(value, (set, frozenset)):
             if not value:
                 raise InvalidLabelError("an empty set of classes is not a vote. Use None to abstain.")
-            row[self.codebook.encode(as_object_array(value)).astype(np.int64)] = 1.0 / len(value)
+            row[super().as_batch(as_object_array(value)).astype(np.int64)] = 1.0 / len(value)
         elif isinstance(value, _SOFT):
-            try:
-                numbers = np.asarray(value, dtype=np.float64)
-            except (TypeError, ValueError):
+            numbers = as_floats(value)
+            if numbers is None:
                 raise InvalidLabelError(
                     f"label {value!r} is not a row of probabilities. Write 'one of these classes' as a set."
-                ) from None
+                )
             return self._soft_rows(numbers.reshape(1, -1))[0]
         else:
-            row[int(self.codebook.encode(as_object_array([value]))[0])] = 1.0
+            row[int(super().as_batch(as_object_array([value]))[0])] = 1.0
         return row
 
 
-#: Cells that are more than one class: a set means "one of these", a sequence is a row of probabilities.
+#: Votes for more than one class: a set means "one of these", a sequence is a row of probabilities.
 _SOFT = (set, frozenset, list, tuple, np.ndarray)

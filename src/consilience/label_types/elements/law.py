@@ -1,10 +1,10 @@
 """Sets of boxes or spans: what is believed about matched elements, and EM over them.
 
 A real element has a visibility h ~ N(0, visibility^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
-only those that somebody marks are seen, and what nobody marked is counted as in capture-recapture studies. A false
-element belongs to one source, and hardly ever do others mark the same. How often false marks coincide is not identified
-by the votes, so it is a constant; how far visibility varies shows in how often three sources mark the same.
-The agreement of two votes is their F1, and the label the set of elements with the largest expected F1.
+only elements that somebody marks are seen, and the number of the others is estimated as in capture-recapture studies. A
+false element belongs to one source, and others hardly ever mark the same one. The votes do not show how often false
+marks coincide, so this rate is a constant. How far visibility varies shows in how often three sources mark the same
+element. The agreement of two votes is their F1, and the label is the set of elements with the largest expected F1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
 USUAL_NOISE, LEAST_NOISE_SHARE = 0.1, 0.2
 #: Log-odds by which the belief about single elements may be off: their places and visibility are only roughly known.
 MISFIT = 0.3
-#: Precision and recall are alike but for a quarter; of how often three sources find the same element that is an eighth.
+#: Precision and recall differ by about a quarter; for the rate at which three sources agree, that is an eighth.
 RECALL_LEEWAY = 0.12
 #: Share of a source's cost that comes from inexact corners, where no marks match.
 USUAL_PLACES = 0.3
@@ -436,13 +436,13 @@ class ElementLaw(SimilarityLaw):
         size = places[:, 1] - places[:, 0] if self.by_length else np.ones(len(places))
         marks = np.diff(matched.starts)
         elements = np.column_stack([places, belief.kinds]) if self.n_classes else places
-        # That nothing is there is a vote of its own. Where most sources saw something, each something else, elements
-        # that are improbable one by one are no reason to return none of them.
+        # The empty set is a vote, too. If most sources marked something, but each something else, every element is
+        # improbable. The label is then still not empty.
         empty = (matched.silent * belief.shares).sum(axis=1) > 0.5 * belief.shares.sum(axis=1)
         real = belief.probability * size
         right = real * self._overlaps(parameters, matched, belief)
         kept, confidence = select(belief.probability, size, matched.item_starts, empty)
-        # What is real is not yet in its right place, and of its right class.
+        # A real element may still be in the wrong place, or of the wrong class.
         known, there = (np.bincount(matched.item[kept], each[kept], minlength=len(observed)) for each in (right, real))
         confidence *= np.where(there > 0, known, 1.0) / np.where(there > 0, there, 1.0)
         if self.overlap == "forbid":

@@ -1,4 +1,4 @@
-"""Sets of boxes or spans as users write them: checked, and made into arrays of corners."""
+"""Sets of boxes or spans as users write them, checked and converted to arrays of corners."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import FARTHEST
 from consilience.label_types.codes import is_listed, plain_value
 
-#: What other tools call the class of an element; where it is a list, there is one name in it.
+#: Names of the class of an element in other tools; a list must have one name.
 CLASS_KEYS = (
     *("label", "class", "category", "category_name", "class_name", "type", "entity", "entity_group", "tag"),
     *("labels", "rectanglelabels"),
 )
 
-#: Keys of a record that hold the corners, by name or as one list, and whether the last two numbers are sides instead.
+#: Keys of the corners in a record, or the key of a list of them, and whether the last two numbers are sides instead.
 Form = tuple[tuple[str, ...], bool]
 
 #: Corners by name (also as Pascal VOC has them), as a list, or COCO's and Label Studio's corner with two sides.
@@ -38,17 +38,17 @@ SPAN_FORMS: tuple[Form, ...] = (
     (("span",), False),
 )
 
-STEP = "Correct it, or leave the cell empty (None) where the source abstains; [] says that there is nothing."
+STEP = "Correct it, or leave the cell empty (None) if the source abstains; [] means that there is nothing."
 
 
 @dataclass(frozen=True)
 class ElementReader:
     """Reads sets of elements."""
 
-    noun: str  # "box" or "span"; the coordinates of spans are whole numbers, and none is empty
+    noun: str  # "box" or "span"; spans have integer coordinates and are not empty
     corners: tuple[str, ...]  # names of the coordinates, lower ones first: ("x1", "y1", "x2", "y2")
     classes: Sequence[str] | None = None  # names of the classes, or None where elements have none
-    # Largest value of each upper coordinate, where lower ones may not be below 0; None where there is no limit
+    # Largest value of each upper coordinate; lower ones are at least 0. None if there are no limits
     limits: tuple[float, ...] | None = None
 
     @property
@@ -71,12 +71,12 @@ class ElementReader:
         return f"a list of ({', '.join(names)})"
 
     def read(self, labels: Any) -> Batch:
-        """Return an object array of float arrays ``(elements, corners)``, with the code of the class beside."""
+        """Return an object array of float arrays ``(elements, corners)``, and codes of classes last."""
         sets = [self._set(label, index) for index, label in enumerate(labels)]
         try:
             self._check(np.concatenate([np.zeros((0, self.width)), *sets]), 0)
         except InvalidLabelError:
-            for index, numbers in enumerate(sets):  # whose fault it is
+            for index, numbers in enumerate(sets):  # finds the wrong set
                 self._check(numbers, index)
         return as_object_array(sets)
 
@@ -98,8 +98,8 @@ class ElementReader:
             values = self._record(element, place, index)
         elif not is_listed(element):
             raise InvalidLabelError(
-                f"{self.noun} {place} is {plain_value(element)!r}, and the label not {self._expected}. "
-                f"A label is a list of {self._nouns}: put one alone into a list, [[...]].",
+                f"{self.noun} {place} is {plain_value(element)!r}, and the label is not {self._expected}. "
+                f"A label is a list of {self._nouns}; put a single one into a list, [[...]].",
                 index,
             )
         else:
@@ -147,7 +147,7 @@ class ElementReader:
     def _wrong_width(self, values: list[Any], place: int, index: int) -> InvalidLabelError:
         hint = ""
         if self.classes is None and len(values) == self.width + 1:
-            hint = f" For {self._nouns} with classes name these: classes=[...]."
+            hint = f" If {self._nouns} have classes, name them: classes=[...]."
         elif self.classes is not None and len(values) == self.width - 1:
             hint = f" Other {self._nouns} have a class: give all of them one, or none."
         return InvalidLabelError(
@@ -184,7 +184,7 @@ class ElementReader:
 
 
 def united(spans: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return sorted spans of which those of one class that overlap or touch are put together, and where each went."""
+    """Return sorted spans, with those of one class that overlap or touch merged, and the new place of each span."""
     merged: list[FloatArray] = []
     last: dict[float, int] = {}
     part = np.zeros(len(spans), dtype=np.int64)
@@ -202,7 +202,7 @@ def united(spans: FloatArray) -> tuple[FloatArray, IntArray]:
 
 
 def corners_and_class(record: Mapping[str, Any], forms: tuple[Form, ...]) -> tuple[list[Any], Any] | None:
-    """Return the corners of a record, and its class or None; nothing where it is written in no known way."""
+    """Return the corners of a record and its class or None; None for an unknown form."""
     for keys, has_sides in forms:
         if all(key in record for key in keys):
             values = [record[key] for key in keys] if len(keys) > 1 else _as_list(record[keys[0]])

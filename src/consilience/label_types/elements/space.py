@@ -20,19 +20,19 @@ from consilience.label_types.elements.law import ElementLaw, spread_of_overlap
 from consilience.label_types.elements.reader import ElementReader, united
 from consilience.lazy import pyarrow as pa
 
-#: Overlap from which elements of two sources may mean the same thing: boxes that share .4 are one object nearly always,
-#: and where a span begins and ends is less certain.
+#: Least overlap of elements of two sources that may be the same: boxes that share .4 are nearly always one object, and
+#: the ends of spans are less certain.
 BOX_THRESHOLD, SPAN_THRESHOLD = 0.4, 0.2
-#: How often a false element of one source is marked by another. The votes do not identify it; texts have fewer places.
+#: How often another source marks the same false element. The votes do not identify it; texts have fewer places.
 BOX_COINCIDENCE, SPAN_COINCIDENCE = 0.01, 0.03
-#: In simulations: the share of the cost of a source that comes from corners drawn inexactly, the side of images and the
-#: length of texts.
+#: In simulations: the share of the cost of a source that comes from inexact corners, the side of images and the length
+#: of texts.
 SHARE_OF_PLACES, USUAL_SIDE, USUAL_LENGTH = 0.3, 1000.0, 1500
 OVERLAPS = ("merge", "keep", "forbid")
 
 
 class ElementSpace(LabelSpace):
-    """Sets of elements with corners, and perhaps classes."""
+    """Sets of elements with corners and perhaps classes."""
 
     classes: Sequence[str] | None
 
@@ -57,7 +57,7 @@ class ElementSpace(LabelSpace):
         return as_object_array(self.tidy(self._random_set(int(size), rng)) for size in rng.integers(1, 6, n))
 
     def tidy(self, elements: FloatArray) -> FloatArray:
-        """Return a set as labels of this space have it."""
+        """Return a set in the form of labels of this space."""
         return elements
 
     def _random_set(self, size: int, rng: np.random.Generator) -> FloatArray:
@@ -66,7 +66,7 @@ class ElementSpace(LabelSpace):
         return np.column_stack([corners, *kinds])
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per center: elements drawn inexactly, and some replaced by random ones."""
+        """Return one vote per center: elements with inexact corners, and some replaced by random ones."""
         cost = float(self.law.expected_cost(np.array([weight]))[0])
         close = 1.0 - SHARE_OF_PLACES * cost
         half = self.law.dimension
@@ -81,7 +81,7 @@ class ElementSpace(LabelSpace):
         return as_object_array(votes)
 
     def in_order(self, corners: FloatArray) -> FloatArray:
-        """Return elements with lower corners first, and inside of what there is."""
+        """Return elements with lower corners first, and within the limits."""
         ends = np.sort(corners.reshape(-1, 2, corners.shape[1] // 2), axis=1)
         if self.reader.limits is not None:
             ends = np.clip(ends, 0.0, self.reader.limits)
@@ -101,11 +101,11 @@ class ElementSpace(LabelSpace):
         return as_object_array(read)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        """Return one array of corners per set, or with classes a list of tuples that end in the name of the class."""
+        """Return one array of corners per set, or with classes a list of tuples that end with the name of the class."""
         return as_object_array(self._written(cell) for cell in batch)
 
     def _written(self, cell: Any) -> Any:
-        if not isinstance(cell, np.ndarray) or cell.dtype == object:  # nobody voted, or written already
+        if not isinstance(cell, np.ndarray) or cell.dtype == object:  # without votes, or written already
             return cell
         corners = cell[:, : len(self.reader.corners)]
         if self.reader.whole:
@@ -117,7 +117,7 @@ class ElementSpace(LabelSpace):
 
     def unit(self, parameters: Any) -> Unit:
         return Unit(
-            "F1", "the F1 of a vote against the true label, where a match counts its overlap", lambda cost: 1.0 - cost
+            "F1", "the F1 of a vote against the true label, with matches weighted by overlap", lambda cost: 1.0 - cost
         )
 
     def score(self, predicted: Batch, gold: Batch) -> float:
@@ -144,20 +144,20 @@ class ElementSpace(LabelSpace):
 
 @dataclass(frozen=True)
 class Boxes(ElementSpace):
-    """Sets of boxes; the cost is one minus the F1 of boxes matched one to one, where a match counts its overlap.
+    """Sets of boxes; the cost is one minus the F1 of boxes matched one to one, with matches weighted by overlap.
 
     A label is a list of ``(x1, y1, x2, y2)``, or of ``(x1, y1, x2, y2, class)``: two opposite corners with
-    ``x1 <= x2`` and ``y1 <= y2``. The empty list says that there is nothing; None abstains.
+    ``x1 <= x2`` and ``y1 <= y2``. The empty list means that there are no boxes; None abstains.
 
-    Boxes are matched across sources. Each match is real or false, by who drew it and who did not; those that make the
-    largest expected F1 are kept, at the weighted medians of their corners, with the class of most weight.
+    Boxes are matched across sources. Who drew a match and who did not shows how probable it is. The matches with the
+    largest expected F1 are kept, with weighted medians of the corners and the class of largest weight.
 
     Parameters
     ----------
     classes
-        Names of the classes, where boxes have some.
+        Names of the classes, if boxes have classes.
     size
-        Width and height of the images, where all have the same: boxes beyond it are refused.
+        Width and height of the images, if they are all the same; boxes beyond it are refused.
 
     Examples
     --------
@@ -205,19 +205,19 @@ class Boxes(ElementSpace):
 class Spans(ElementSpace):
     """Sets of spans of text; the cost is one minus the F1 of the characters that are marked.
 
-    A label is a list of ``(start, end)``, or of ``(start, end, class)``; positions are counted from 0 on and the end
-    is the first one behind the span. The empty list says that there is nothing; None abstains. Labels are found as
-    for `Boxes`, and kept where they make the largest expected F1 of characters.
+    A label is a list of ``(start, end)``, or of ``(start, end, class)``. Positions are counted from 0, and the end is
+    exclusive. The empty list means that there are no spans; None abstains. Labels are found as for `Boxes`, with the
+    largest expected F1 of characters.
 
     Parameters
     ----------
     classes
-        Names of the classes, where spans have some.
+        Names of the classes, if spans have classes.
     length
-        Length of the longest text: spans beyond it are refused.
+        Length of the longest text; spans beyond it are refused.
     overlap
-        What is done about spans of one label that overlap: "merge" puts those of the same class together that overlap
-        or touch, "keep" leaves all as they are, "forbid" refuses overlapping ones and never returns any.
+        How overlapping spans of one label are treated: "merge" joins spans of the same class that overlap or touch,
+        "keep" leaves all as they are, "forbid" refuses them in votes and never predicts them.
 
     Examples
     --------
@@ -238,9 +238,7 @@ class Spans(ElementSpace):
             raise InvalidLabelError(f"overlap={self.overlap!r} is unknown. Use one of {', '.join(OVERLAPS)}.")
         length = self.length
         if length is not None and (isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1):
-            raise InvalidLabelError(
-                f"length={length!r} is not the length of a text. Give a whole number from 1 on, or None."
-            )
+            raise InvalidLabelError(f"length={length!r} is not the length of a text. Give a positive integer, or None.")
 
     @cached_property
     def reader(self) -> ElementReader:
@@ -251,7 +249,7 @@ class Spans(ElementSpace):
         return ElementLaw(1, SPAN_THRESHOLD, SPAN_COINCIDENCE, len(self.classes or ()), self.overlap)
 
     def tidy(self, elements: FloatArray) -> FloatArray:
-        """Put spans together that overlap, unless they are to be kept; leave out later ones where none may."""
+        """Merge spans that overlap, keep them, or drop the later ones, by `overlap`."""
         if self.overlap == "keep":
             return elements
         if self.overlap == "merge":

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, softmax
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, softmax
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_sums, agreement_table
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import UnsupportedError
@@ -92,12 +92,20 @@ class FiniteLaw(Law):
             truth[chunk.gold_rows] = chunk.known[chunk.gold_rows]
         parts = chunk.counts()
         parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
+        costs = np.zeros((2, m, m))  # sums and squares
+
+        def between(rows: IntArray, a: int, b: int) -> FloatArray:
+            cost = self.matrix[codes[rows, a], codes[rows, b]]
+            costs[:, a, b] = costs[:, b, a] = cost.sum(), cost @ cost
+            return self.kernel[codes[rows, a], codes[rows, b]]
+
         parts |= agreement_sums(
-            lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],
+            between,
             observed,
             lambda rows, a: self.kernel[codes[rows, a], truth[rows]],
             chunk.gold_rows,
         )
+        parts["pair_costs"] = costs
         if m * m * size <= MAX_JOINT:
             voted = [(observed & (codes == node)).astype(np.float32) for node in range(size)]
             parts["joint"] = np.stack([np.rint(one.T @ one) for one in voted]).astype(np.int64)
@@ -107,13 +115,17 @@ class FiniteLaw(Law):
         votes, table = statistics["votes"], agreement_table(statistics)
         share = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
         pooled = votes.sum(axis=0) / max(int(votes.sum()), 1)
-        # What two sources agree by voting as often for each label as they do, whatever the item.
+        # The agreement that follows from how often two sources vote for each label, independent of the items.
         by_chance = share @ self.kernel @ share.T
         spread, own = (
             np.maximum(one @ np.diag(self.kernel) - ((one @ self.kernel) * one).sum(axis=-1), 1e-3 * self.chance_cost)
             for one in (pooled, share)
         )
         unit = np.sqrt(np.outer(own, own))
+        # Identical votes for some labels agree more than for others, but cost nothing.
+        mean, square = statistics["pair_costs"] / np.maximum(statistics["agreement_count"], 1.0)
+        apart = np.maximum(share @ self.matrix @ share.T, 1e-3 * self.chance_cost)
+        scatter = np.maximum(square - mean**2, 0.0) / apart**2
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = (gold_value - by_chance.mean(axis=1)) / spread, gold_error / spread
@@ -124,6 +136,7 @@ class FiniteLaw(Law):
             gold_value=gold_value,
             gold_error=gold_error,
             cost=self.chance_cost - 2.0 * table.value,
+            scatter=scatter,
         )
 
     def forward(self, statistics: Statistics) -> Forward:
@@ -149,7 +162,7 @@ class FiniteLaw(Law):
             return FiniteParameters(np.ones(m), prior, hypothesis.correlation, np.zeros(m), normalized=False)
         quality = hypothesis.quality
         weight = np.clip(self.weight_from_cost(self.chance_cost * (1.0 - quality)), -MAX_WEIGHT, MAX_WEIGHT)
-        _, spread = self.quality_errors(None, quality, (1.0 - quality**2) * hypothesis.spread)
+        _, spread = self.quality_errors(None, quality, (1.0 - quality**2) * hypothesis.unused_spread)
         normalized, learns_prior = not request.prior_is("gibbs"), request.prior_is("auto")
         return FiniteParameters(weight, prior, hypothesis.correlation, spread, normalized, learns_prior)
 
@@ -189,7 +202,7 @@ class FiniteLaw(Law):
     def posterior(self, parameters: FiniteParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         probabilities = softmax(self._log_scores(parameters, labels, observed))
         # Without Z(truth) the most probable label is the weighted Frechet mean: the plain vote, and the paper's rule.
-        # A single source, of which nothing can be learned, is simply believed.
+        # A single source is believed, because nothing can be learned about it.
         learned = parameters.normalized and len(parameters.weight) > 1
         return self._decoded(probabilities, cheapest=decode == "bayes" or (decode == "auto" and learned))
 

@@ -1,11 +1,11 @@
-"""Finite metric spaces: a label is one of K nodes, with any cost between them."""
+"""Finite metric spaces: a label is one of K nodes with given distances."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from consilience.arrays import Batch, FloatArray
 from consilience.estimation.protocol import Law
 from consilience.exceptions import DistanceError
 from consilience.label_types.base import CodedSpace
-from consilience.label_types.codes import Codebook, first_few, read_names
+from consilience.label_types.codes import first_few, read_names
 from consilience.label_types.cost_curve import conditional
 from consilience.label_types.finite.law import FiniteLaw
 from consilience.label_types.landmarks import Landmarks
@@ -21,17 +21,17 @@ from consilience.label_types.landmarks import Landmarks
 
 @dataclass(frozen=True, init=False, eq=False)
 class FiniteMetric(CodedSpace):
-    """One of K nodes; the cost of a pair is given by a matrix, or by the shortest path in a graph.
+    """One of K nodes; the cost is given by a matrix, or by shortest paths in a graph.
 
     Use it for ordinal classes, taxonomies, or any finite set with a distance.
 
     Parameters
     ----------
     matrix_or_graph
-        A ``(K, K)`` matrix of distances, a networkx graph (edge attribute ``weight`` where there is one,
-        else hops), or a list of edges ``(u, v)`` or ``(u, v, length)``.
+        A ``(K, K)`` matrix of distances, a networkx graph (with the edge attribute ``weight``, by default 1), or a
+        list of edges ``(u, v)`` or ``(u, v, length)``.
     names
-        Names of the nodes of a matrix; a graph brings its own.
+        Names of the nodes of a matrix. The nodes of a graph have names.
 
     Examples
     --------
@@ -42,8 +42,12 @@ class FiniteMetric(CodedSpace):
     [2.0]
     """
 
+    noun: ClassVar[str] = "node"
+    naming: ClassVar[str] = "FiniteMetric(..., names=[...])"
+
     matrix: FloatArray
     names: tuple[Any, ...] | None
+    k: int
 
     def __init__(self, matrix_or_graph: Any, names: Sequence[Any] | None = None) -> None:
         given, nodes = matrix_or_graph, None
@@ -73,20 +77,11 @@ class FiniteMetric(CodedSpace):
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "k", len(matrix))
 
     def __repr__(self) -> str:
         shown = "" if self.names is None else f": {first_few(self.names)}"
         return f"FiniteMetric({self.k} labels{shown})"
-
-    @property
-    def k(self) -> int:
-        """Number of labels."""
-        return len(self.matrix)
-
-    @property
-    def codebook(self) -> Codebook:
-        """Names and codes of the nodes."""
-        return Codebook(self.names, self.k, "node", "FiniteMetric(..., names=[...])")
 
     @cached_property
     def law(self) -> Law:
@@ -122,8 +117,6 @@ def _is_edge(value: Any) -> bool:
 
 
 def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> FloatArray:
-    from scipy.sparse.csgraph import shortest_path
-
     position = {node: index for index, node in enumerate(nodes)}
     graph = np.full((len(nodes), len(nodes)), np.inf)
     for u, v, length in edges:
@@ -131,12 +124,15 @@ def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> Fl
             raise DistanceError(f"Edge {u!r} - {v!r} has length {length!r}. Lengths are positive numbers.")
         pair = position[u], position[v]
         graph[pair] = min(graph[pair], length)  # of parallel edges the shortest counts
-    matrix = np.asarray(shortest_path(graph, directed=False), dtype=np.float64)
+    matrix = np.minimum(graph, graph.T)
+    np.fill_diagonal(matrix, 0.0)
+    for middle in range(len(nodes)):  # Floyd and Warshall: by way of one more node
+        np.minimum(matrix, matrix[:, middle, None] + matrix[middle], out=matrix)
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         raise DistanceError(
             f"There is no path between {nodes[row]!r} and {nodes[column]!r}. "
-            "Connect the graph, or pass a matrix that says how far apart its parts are."
+            "Connect the graph, or pass a matrix with the distances between its parts."
         )
     return matrix
 

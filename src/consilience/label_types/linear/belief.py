@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from consilience.arrays import Axes, BoolArray, Correlation, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Parameters, Statistics
+from consilience.label_types.linear.quantiles import quantile_average, standard_labels
+from consilience.label_types.linear.small import CELLS
 from consilience.label_types.vote_correlation import distinct_rows, gls_weights
 
 __all__ = ["Belief", "LinearParameters", "Prepared", "believe", "condense", "round_sums"]
@@ -54,12 +56,25 @@ class LinearParameters(Parameters):
     known: Annotated[FloatArray, Axes("known", optional=True)] = field(default_factory=_nothing)
     # Quantile functions, if lines are those of ranks
     knots: Annotated[FloatArray, Axes("m knots", optional=True, needs="say")] = field(default_factory=_nothing)
+    # Labels of normal scores on the scale of known labels: level + unit * label on the scale of the votes
+    level: Annotated[float, Axes("")] = 0.0
+    unit: Annotated[float, Axes("", 0.0)] = 1.0
     learns: bool = False  # whether EM may change anything
 
     @property
     def bent(self) -> bool:
         """Whether the lines are those of normal scores."""
         return self.knots.size > 0
+
+    def label_at(self, factor: FloatArray) -> FloatArray:
+        """Return the label at a factor of mean 0 and variance 1, where lines are those of normal scores."""
+        return self.level + self.unit * quantile_average(self.say, self.knots, factor)
+
+    @property
+    def usual_labels(self) -> FloatArray:
+        """Labels that represent a normal factor, where lines are those of normal scores."""
+        labels: FloatArray = self.level + self.unit * (self.say @ self.knots)
+        return labels
 
     @property
     def noise_variance(self) -> FloatArray:
@@ -131,7 +146,10 @@ def _believe_scores(
     parameters: LinearParameters, labels: npt.NDArray[Any], observed: BoolArray, rounds: int, *, add_up: bool = False
 ) -> tuple[Belief, FloatArray]:
     """Return the posterior for d = 1, and the `SOURCE_SUMS` if they are wanted."""
-    from consilience.label_types.linear.kernels import believe_scores
+    if labels.size <= CELLS:
+        from consilience.label_types.linear.small import believe_scores
+    else:
+        from consilience.label_types.linear.kernels import believe_scores
 
     variance = float(parameters.variance[0, 0])
     sums = np.zeros((len(SOURCE_SUMS), observed.shape[1] if add_up else 0))
@@ -267,6 +285,8 @@ def round_sums(parameters: LinearParameters, prepared: Prepared) -> Statistics:
     sums["second"] = (covered[:, None] * moved).T @ moved + np.tensordot(often, belief.covariance, axes=1)
     sums["items"] = covered.sum()
     factor, y = moved[is_known] / parameters.spread, known[is_known] - parameters.mean
+    if parameters.bent:
+        factor = standard_labels(parameters.say, parameters.knots, factor)
     products = [(factor**2).mean(axis=1).sum(), (y**2).mean(axis=1).sum(), (factor * y).mean(axis=1).sum()]
     sums["known"] = np.concatenate([[float(len(y))], factor.sum(axis=0), y.sum(axis=0), products])
     return Statistics(sums)

@@ -27,12 +27,12 @@ from consilience.estimation.protocol import (
     Summary,
     Trust,
 )
-from consilience.exceptions import UnsupportedError
+from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, condense, round_sums
 from consilience.label_types.linear.lines import Told, in_gauge, known_from_sums, lines_of, plain_lines, source_say
 from consilience.label_types.linear.lines import updated as updated_lines
 from consilience.label_types.linear.moments import LinearMoments, identical_votes, linear_sums, repeated_share
-from consilience.label_types.linear.quantiles import normal_votes, quantile_knots, quantile_label, usual_labels
+from consilience.label_types.linear.quantiles import normal_truth, normal_votes, quantile_knots
 
 __all__ = ["LinearLaw"]
 
@@ -52,14 +52,14 @@ SLIPS = 0.01
 #: common items that has to be identical, too: rounded votes of precise sources may meet this often.
 IDENTICAL, IDENTICAL_SHARE = 3, 1e-3
 HEAVY_TAILS = (
-    "Some votes lie much farther off than normal noise would explain. The noise is taken as Student-t, so that "
-    "outliers count little."
+    "Some votes are much farther from the truth than normal noise would explain. The noise is modeled as Student-t, so "
+    "outliers count little; look at them."
 )
 BENT_SCALES = (
     "The scales of the sources are skewed, have a ceiling, or differ in shape, so votes were replaced by normal "
-    "quantiles of their ranks. Use Scores(gauge='linear') to take them as they are."
+    "quantiles of their ranks. Use Scores(gauge='linear') to leave them unchanged."
 )
-NOT_BENT = "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
+NOT_BENT = "gauge='quantile' needs three sources with 20 votes each, so the votes were used unchanged. Collect more."
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,26 +118,29 @@ class LinearLaw(Law):
             low, high = self.told.range
             outside = ((labels < low) | (labels > high)).any(axis=2) & observed
             parts["outside"] = outside.sum(axis=0).astype(np.int64)
+        if self.knots is not None:
+            labels = normal_votes(self.knots, labels, observed)
+            parts |= {NORMAL + name: value for name, value in linear_sums(labels, observed).items()}
         rows = chunk.gold_rows
         if len(rows) and chunk.known is not None:
-            truth = chunk.known[rows].astype(np.float64).reshape(len(rows), 1, self.d)
+            truths = {GOLD: chunk.known[rows].astype(np.float64).reshape(len(rows), 1, self.d)}
+            if self.knots is not None:
+                truths[GOLD + NORMAL] = normal_truth(self.knots, truths[GOLD])
             seen = np.concatenate([observed[rows], np.ones((len(rows), 1), dtype=bool)], axis=1)
-            gold = linear_sums(np.concatenate([labels[rows], truth], axis=1), seen)
-            parts |= {GOLD + name: value for name, value in gold.items()}
-        if self.knots is not None:
-            normal = linear_sums(normal_votes(self.knots, labels, observed), observed)
-            parts |= {NORMAL + name: value for name, value in normal.items()}
+            for prefix, truth in truths.items():
+                gold = linear_sums(np.concatenate([labels[rows], truth], axis=1), seen)
+                parts |= {prefix + name: value for name, value in gold.items()}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = LinearMoments(statistics).pair_table(_gold_moments(statistics))
+        table = LinearMoments(statistics).pair_table(_gold_moments(statistics, GOLD))
         if self.repeated == 0.0 and "same" in statistics:
             copies = statistics["same"] >= np.maximum(IDENTICAL, IDENTICAL_SHARE * statistics["both"])
             np.fill_diagonal(copies, False)
             table = replace(table, linked=copies)
-        if self._is_bent(statistics):
-            own = LinearMoments(statistics, NORMAL).pair_table()
-            table = replace(table, value=own.value, error=own.error)
+        if self.knots is not None:
+            own = LinearMoments(statistics, NORMAL).pair_table(_gold_moments(statistics, GOLD + NORMAL))
+            table = replace(own, linked=table.linked, cost=table.cost)
         return table
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
@@ -150,30 +153,29 @@ class LinearLaw(Law):
         moments, told = LinearMoments(statistics), self.told
         if hypothesis.is_plain and request.method != "triplets":
             return plain_lines(moments, told)
-        if self.knots is not None and self._is_bent(statistics):
+        gold = _gold_moments(statistics, GOLD)
+        if gold is not None:
+            _check_size(gold, moments)
+        if self.knots is not None:
             lines = lines_of(hypothesis, LinearMoments(statistics, NORMAL), request.method, coarse=True)
             say = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
             if told.range is not None:
                 within = (self.knots[:, 0] >= told.range[0]) & (self.knots[:, -1] <= told.range[1])
                 say = np.where(within, say, 0.0) if (say * within).any() else say
             say = say if say.any() else np.ones(len(say))
-            return replace(lines, knots=self.knots, say=say / say.sum())
+            lines = replace(lines, knots=self.knots, say=say / say.sum())
+            return in_gauge(lines if gold is None else replace(lines, known=known_from_sums(lines, gold)), told)
         standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
         if moments.varied.sum() < 3 and not request.n_gold:
-            # Two sources do not tell how precise they are, so nothing says how far to draw their labels to a mean.
+            # Two sources do not show how precise they are, so the shrinkage of their labels to a mean is unknown.
             standard = replace(standard, shrink=0.0, learns=False)
         allowed = np.ones(len(moments.votes), dtype=bool)
         if "outside" in statistics:
             allowed = statistics["outside"] <= SLIPS * moments.votes
         standard = replace(standard, say=source_say(standard, allowed))
-        gold = _gold_moments(statistics)
         if gold is not None:
             standard = replace(standard, known=known_from_sums(standard, gold))
         return in_gauge(standard, told)
-
-    def _is_bent(self, statistics: Statistics) -> bool:
-        """Return whether lines are those of normal scores: if these were taken and nothing is known about y."""
-        return self.knots is not None and NORMAL + "both" in statistics and int(statistics["gold_items"]) == 0
 
     def prepare(self, chunk: Chunk) -> Any:
         labels = self._votes(chunk.labels, chunk.observed)
@@ -181,7 +183,7 @@ class LinearLaw(Law):
         if self.knots is None:
             return own, condense(own), own
         normal = normal_votes(self.knots, labels, chunk.observed)
-        return own, own, Prepared.of(normal, replace(chunk, known=None, is_known=None))
+        return own, own, Prepared.of(normal, chunk)
 
     def e_step(self, parameters: LinearParameters, prepared: Any) -> Statistics:
         own, condensed, normal = prepared
@@ -192,8 +194,7 @@ class LinearLaw(Law):
     def m_step(self, parameters: LinearParameters, statistics: Statistics, start: LinearParameters) -> LinearParameters:
         if not start.learns:
             return parameters
-        standard = updated_lines(parameters, statistics, start).standard()
-        return standard if parameters.bent else in_gauge(standard, self.told)
+        return in_gauge(updated_lines(parameters, statistics, start).standard(), self.told)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -213,7 +214,7 @@ class LinearLaw(Law):
         mean = belief.mean
         deviation = np.sqrt(np.diagonal(belief.covariance, axis1=1, axis2=2))[belief.pattern]
         if parameters.bent:
-            mean, low, high = (quantile_label(parameters, mean + step * deviation) for step in (0.0, -1.0, 1.0))
+            mean, low, high = (parameters.label_at(mean + step * deviation) for step in (0.0, -1.0, 1.0))
             deviation = (high - low) / 2.0
         covariance = belief.covariance[belief.pattern] if not self.flat and self.d <= MOST_COORDINATES else None
         return self._decoded(mean, deviation, covariance, confidence)
@@ -266,7 +267,7 @@ class LinearLaw(Law):
         ``d / (2 cost)``, so that votes with the same noise in all directions have the density ``exp(-weight * cost)``.
         """
         noise, spread = self.d * parameters.noise_variance, float(np.trace(parameters.variance))
-        # A constant source has no noise either, and yet says nothing.
+        # A constant source has no noise, but also no information.
         square = np.maximum(parameters.slope**2, noise / (MAX_COST * spread))
         cost = np.where(parameters.slope == 0.0, MAX_COST, noise / square / spread)
         cost = np.maximum(cost * self.label_variance(parameters), 1e-300)
@@ -284,7 +285,7 @@ class LinearLaw(Law):
             bias = parameters.offset[:, 0] + (parameters.slope - 1.0) * parameters.mean[0]
             traits = {"bias": bias, "slope": parameters.slope.copy(), "reliability": reliability}
         else:
-            labels = usual_labels(parameters)
+            labels = parameters.usual_labels
             spread = parameters.knots.std(axis=1) / max(float(labels.std()), 1e-12)
             bias = parameters.knots.mean(axis=1) - labels.mean()
             traits = {"bias": bias, "slope": spread * np.abs(reliability), "reliability": reliability}
@@ -292,7 +293,7 @@ class LinearLaw(Law):
 
     def label_variance(self, parameters: LinearParameters) -> float:
         """Return the variance of y on the scale of the labels, added up over the coordinates."""
-        scale = max(float(np.var(usual_labels(parameters))), 1e-12) if parameters.bent else 1.0
+        scale = max(float(np.var(parameters.usual_labels)), 1e-12) if parameters.bent else 1.0
         return float(np.trace(parameters.variance)) * scale
 
     def unrelated_cost(self, parameters: LinearParameters) -> float:
@@ -355,11 +356,22 @@ class LinearLaw(Law):
         if apart > spread and self.told.mean is None and not int(statistics["gold_items"]):
             message = (
                 f"Sources use different score levels: their means are up to {apart:.3g} apart, more than the typical "
-                f"spread of their votes ({spread:.3g}). The votes alone cannot show which is right; pass gold=."
+                f"spread of their votes ({spread:.3g}). The votes do not show which level is right; pass gold=."
             )
             found.append(Diagnostic("scale-not-identified", "warning", (), message))
         return tuple(found)
 
 
-def _gold_moments(statistics: Statistics) -> LinearMoments | None:
-    return LinearMoments(statistics, GOLD) if GOLD + "both" in statistics else None
+def _gold_moments(statistics: Statistics, prefix: str) -> LinearMoments | None:
+    return LinearMoments(statistics, prefix) if prefix + "both" in statistics else None
+
+
+def _check_size(gold: LinearMoments, moments: LinearMoments) -> None:
+    """Refuse known labels of another magnitude than the votes: sums of the squares of both would lose the votes."""
+    known = float(np.abs(gold.mean[-1]).max() + np.sqrt(gold.variance[-1]))
+    votes = float(np.abs(moments.mean).max() + np.sqrt(moments.typical_variance))
+    if known > votes / np.sqrt(np.finfo(np.float64).eps) > 0.0:
+        raise InvalidVotesError(
+            f"Known labels are as large as {known:.3g}, while the votes are about {votes:.3g}. Correct the labels in "
+            "gold=, or bring both to one unit."
+        )

@@ -42,9 +42,9 @@ SCATTER_POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
 FEW_LABELS = 3
 #: How far labels scatter around their line is known from the votes as if so many labels had shown it.
 SEEN_SCATTER = 5.0
-#: Odds of another line than that of the sources where these have one slope for all; they are even where slopes scatter
-#: by the second number around their mean. With odds of .1 five known labels cost 1.8% where sources are right, with .03
-#: they cost .4%; films and judges cannot tell the difference.
+#: Odds of another line than that of the sources where these have one slope, or level, for all. They are even where
+#: slopes scatter by the second number around their mean, or levels in units of the spread of y. With odds of .1 five
+#: known labels cost 1.8% where sources are right, with .03 they cost .4%; films and judges cannot tell the difference.
 ODDS_ALIKE, DIFFERENT = 0.03, 0.3
 
 
@@ -242,6 +242,8 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     left = left + weight[:, None, None] * _outer(shift, shift) + slope[:, None, None] ** 2 * sums["truth_square"]
     hold = start.noise_hold[:, None, None]
     noise = (left + hold * start.noise) / (count[:, None, None] + hold)
+    if d == 1:  # a difference of large numbers may come out below zero
+        noise = np.maximum(noise, 0.0)
     moved = sums["first"] / max(items, 1.0)
     variance = sums["second"] / max(items, 1.0) - np.outer(moved, moved)
     if d > 1 and learned.any():
@@ -277,7 +279,9 @@ def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def in_gauge(standard: LinearParameters, told: Told) -> LinearParameters:
-    """Return lines of the factor as lines of y."""
+    """Return lines of the factor as lines of y; those of normal scores stay, and only their labels are moved."""
+    if standard.bent:
+        return _bent_in_gauge(standard) if standard.known.size else standard
     say, d = standard.say, len(standard.mean)
     location, scale = say @ standard.offset, float(say @ standard.slope)
     if not say.any():
@@ -296,6 +300,20 @@ def in_gauge(standard: LinearParameters, told: Told) -> LinearParameters:
         return standard.regauged(location, scale)
     scale = float(np.sqrt(np.trace(told.covariance) / d))
     return replace(standard.regauged(location, scale), variance=told.covariance)
+
+
+def _bent_in_gauge(standard: LinearParameters) -> LinearParameters:
+    """Return lines of normal scores whose labels have the level and unit that known labels and sources say."""
+    usual, spread = standard.say @ standard.knots, standard.knots.std(axis=1)
+    location, scale = np.array([usual.mean()]), float(usual.std())
+    if not scale > 0.0:
+        return standard
+    # The straight lines that are nearest to the bent ones, around a factor that spreads as the votes do.
+    spread = np.where(spread > 0.0, spread, scale)
+    noise = standard.noise * (spread / np.maximum(np.abs(standard.slope), LEAST_QUALITY))[:, None, None] ** 2
+    straight = replace(standard, offset=standard.knots.mean(axis=1)[:, None], slope=spread, noise=noise)
+    location, slope = _calibrated(straight, location, scale)
+    return replace(standard, unit=slope / scale, level=float(location[0]) - slope / scale * float(usual.mean()))
 
 
 def source_say(standard: LinearParameters, allowed: BoolArray) -> FloatArray:
@@ -362,8 +380,9 @@ def _calibrated(standard: LinearParameters, location: FloatArray, scale: float) 
     The regression of y on its posterior mean has the right line, but few labels leave it uncertain, where the sources
     may be right. So slope and location are each averaged, by how probable either is given the labels. A slope of their
     own has a prior that is worth one label (the unit-information prior behind the BIC), a location one as wide as y.
-    The odds are equal before, but against another line where all sources have about one slope: then they are likely to
-    use the scale of y. How far labels scatter around their line is known before, too, as if five labels had shown it.
+    The odds are equal before, but against another slope where all sources have about one, and against another location
+    where all have about one level: then they are likely to use the scale of y. How far labels scatter around their line
+    is known before, too, as if five labels had shown it.
     """
     say, votes, known, d = standard.say, np.maximum(standard.votes, 1.0), standard.known, len(location)
     before = float("inf")
@@ -373,21 +392,32 @@ def _calibrated(standard: LinearParameters, location: FloatArray, scale: float) 
         chance = standard.noise_variance / votes
         before = max(off - float(say @ chance), 0.0) + float(say**2 @ chance)
     precise = float(np.where(say > 0, standard.slope**2 / standard.noise_variance, 0.0).sum())
-    differ = float(say @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
-    odds = min(max(differ, ODDS_ALIKE), 1.0)
     count, factor, truth = float(known[0]), known[1 : 1 + d], known[1 + d : 1 + 2 * d]
     spread, wide, shared = max(float(known[-3]), 1e-12), max(float(known[-2]), 0.0), float(known[-1])
-    left = count * max(wide - shared**2 / spread, 0.0) + SEEN_SCATTER * scale**2 / (1.0 + precise)
-    seen = max(count - 2.0, 0.0) + SEEN_SCATTER
-    scatter = max(left / seen, 1e-300)
+
+    def scattered(slope: float, lost: float) -> tuple[float, float]:
+        """Return the variance of labels around a line, and from how many it is known; `lost` were needed for it."""
+        left = count * max(wide - 2.0 * slope * shared + slope**2 * spread, 0.0)
+        seen = max(count - lost, 0.0) + SEEN_SCATTER
+        return max((left + SEEN_SCATTER * scale**2 / (1.0 + precise)) / seen, 1e-300), seen
+
     slope = scale
     if count > FEW_LABELS:
+        scatter, seen = scattered(shared / spread, 2.0)
         own = scatter / max(precise / (1.0 + precise), 0.1) / d
+        odds = _odds(float(say @ (standard.slope / scale - 1.0) ** 2))
         slope += _taken(np.array(shared / spread - scale), scatter / (count * spread * d), 0.0, own, odds, seen).item()
     slope = max(slope, 0.05 * scale)
+    scatter, seen = scattered(slope, 1.0)
+    odds = _odds(float(say @ ((standard.offset - location) ** 2).mean(axis=1)) / scale**2)
     error = scatter * (1.0 / count + float((factor**2).mean()) / max(count * spread, 1.0))
     shift = truth - slope * factor - location
     return location + _taken(shift, error, before, max(scatter, scale**2), odds, seen), slope
+
+
+def _odds(scatter: float) -> float:
+    """Return the odds that labels are on a scale of their own, from how far the sources scatter on theirs, squared."""
+    return min(max(scatter / DIFFERENT**2, ODDS_ALIKE), 1.0)
 
 
 def _taken(shift: FloatArray, error: float, before: float, own: float, odds: float, seen: float) -> FloatArray:

@@ -16,13 +16,13 @@ __all__ = ["LinearMoments", "identical_votes", "linear_sums", "repeated_share"]
 
 Wide = npt.NDArray[np.longdouble]
 
-#: Rows at a time, so that the centered copy stays in the cache.
-ROWS = 16384
+#: Rows at a time, so that the centered copy and its squares stay in the cache.
+ROWS = 4096
 #: Cells times sources that are compared for identical votes in one chunk: enough to see copies, and quicker than a sum.
 COMPARED = 1 << 20
 #: A source whose variance is below this part of the square of its votes says a constant.
 CONSTANT = 1e-16
-#: Votes of a smaller variance do not vary: fourth powers of their deviations are no numbers.
+#: Votes of a smaller variance do not vary: fourth powers of their deviations underflow.
 LEAST_VARIANCE = 1e-150
 #: Names of the sums over the items on which two sources vote, of the powers of their votes.
 POWERS = ("total", "square", "product", "skew", "fourth")
@@ -41,19 +41,13 @@ def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
     Where d > 1, ``own`` ``(m, d, d)`` holds the products of the coordinates of one vote and ``pair_product`` ``(d, d)``
     those of two votes on one item, over all pairs.
     """
-    n, m, d = labels.shape
-    sums = np.zeros((1 + len(POWERS), m, m, d), dtype=np.longdouble)
-    sparse = few_votes(observed)
-    step = max(n, 1) if sparse else ROWS
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
-        for k in range(d):
-            sums[..., k] += _block_sums(labels[rows, :, k], observed[rows], sparse)
+    m, d = labels.shape[1:]
+    sums = np.stack([_sums_of_coordinate(labels[:, :, k], observed) for k in range(d)], axis=3)
     found: dict[str, npt.NDArray[Any]] = dict(zip(POWERS, sums[1:], strict=True))
     found["both"] = np.rint(sums[0, :, :, 0]).astype(np.int64)
     if d > 1:
         own, every = np.zeros((m, d, d), dtype=np.longdouble), np.zeros((d, d), dtype=np.longdouble)
-        for start in range(0, n, ROWS):
+        for start in range(0, len(labels), ROWS):
             seen = observed[start : start + ROWS]
             votes = np.where(seen[:, :, None], labels[start : start + ROWS], 0.0)
             every += _raw_products(votes.sum(axis=1))
@@ -63,29 +57,21 @@ def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
     return found
 
 
-def _block_sums(votes: npt.NDArray[Any], observed: BoolArray, sparse: bool) -> Wide:
-    """Return ``(6, m, m)`` the number of common items and the raw sums of `POWERS`, for some rows of one coordinate."""
-    size, m = votes.shape
+def _sums_of_coordinate(votes: npt.NDArray[Any], observed: BoolArray) -> Wide:
+    """Return ``(6, m, m)`` the number of common items and the raw sums of `POWERS`, for one coordinate."""
+    n, m = votes.shape
     centered = np.zeros((1 + len(POWERS), m, m))
-    if sparse:
+    complete = bool(observed.all())
+    # About where the votes of a source are: whatever it is, the sums are put back by as much.
+    looked_at = slice(None, None, max(n // ROWS, 1) if complete else 1)
+    seen = observed[looked_at]
+    center = np.where(seen, votes[looked_at], 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
+    if not complete and few_votes(observed):
         from consilience.label_types.linear.kernels import sums_of_few
 
-        center = np.array([votes[observed[:, a], a].mean() if observed[:, a].any() else 0.0 for a in range(m)])
         sums_of_few(votes, observed, center, centered)
-    elif observed.all():
-        center = np.ones(size) @ votes / size
-        left = votes - center
-        product, squares = left.T @ left, left**2
-        own = np.repeat(np.diag(product)[:, None], m, axis=1)
-        centered[:] = np.full((m, m), size), np.zeros((m, m)), own, product, squares.T @ left, squares.T @ squares
     else:
-        present = observed.astype(np.float64)
-        filled = np.where(observed, votes, 0.0)
-        center = filled.sum(axis=0) / np.maximum(present.sum(axis=0), 1.0)
-        left = (filled - center) * present
-        squares = left**2
-        pairs = (present, present), (left, present), (squares, present), (left, left), (squares, left)
-        centered[:] = [one.T @ two for one, two in (*pairs, (squares, squares))]
+        _add_blocks(votes, None if complete else observed, center, centered)
     both, total, square, product, skew, fourth = centered.astype(np.longdouble)
     a, b = center.astype(np.longdouble)[:, None], center.astype(np.longdouble)[None, :]
     raw_square = square + 2.0 * a * total + both * a**2
@@ -103,6 +89,34 @@ def _block_sums(votes: npt.NDArray[Any], observed: BoolArray, sparse: bool) -> W
     )
 
 
+def _add_blocks(votes: npt.NDArray[Any], observed: BoolArray | None, center: FloatArray, sums: FloatArray) -> None:
+    """Add the centered sums, block by block; without a mask everybody votes."""
+    n, m = votes.shape
+    # As large as the block: NumPy is slow to repeat a short row.
+    centers = np.tile(center, (min(n, ROWS), 1))
+    all_left, all_squares = np.empty_like(centers), np.empty_like(centers)
+    totals = np.zeros(m)
+    for start in range(0, n, ROWS):
+        block = votes[start : start + ROWS]
+        size = len(block)
+        left, squares = all_left[:size], all_squares[:size]
+        np.subtract(block, centers[:size], out=left)
+        if observed is None:
+            totals += np.ones(size) @ left
+            np.multiply(left, left, out=squares)
+        else:
+            seen = observed[start : start + ROWS]
+            left[~seen] = 0.0
+            np.multiply(left, left, out=squares)
+            present = seen.astype(np.float64)
+            sums[:3] += present.T @ present, left.T @ present, squares.T @ present
+        sums[3] += left.T @ left
+        sums[4] += squares.T @ left
+        sums[5] += squares.T @ squares
+    if observed is None:
+        sums[0], sums[1], sums[2] = n, totals[:, None], np.diag(sums[3])[:, None]
+
+
 def _raw_products(points: FloatArray) -> Wide:
     """Return the sum of ``x x'`` over points ``(n, d)``, centered before they are multiplied."""
     mean = points.mean(axis=0) if len(points) else np.zeros(points.shape[1])
@@ -115,14 +129,15 @@ def identical_votes(labels: npt.NDArray[Any], observed: BoolArray) -> npt.NDArra
     """Return how often each two sources cast the same vote on an item, ``(m, m)``; in large chunks on some items."""
     n, m = observed.shape
     step = max(1, -(-n * m * m // COMPARED))
-    votes, seen = labels[::step], observed[::step]
+    votes, seen = np.ascontiguousarray(labels[::step].T), np.ascontiguousarray(observed[::step].T)
     same = np.zeros((m, m), dtype=np.int64)
     for a in range(m):
-        equal = seen & seen[:, a : a + 1]
-        for k in range(votes.shape[2]):
-            equal &= votes[:, :, k] == votes[:, a : a + 1, k]
-        same[a] = equal.sum(axis=0)
-    return same
+        equal = seen[a:] & seen[a]
+        for coordinate in votes:
+            equal &= coordinate[a:] == coordinate[a]
+        # Bits are quicker to add up than truth values.
+        same[a, a:] = np.bitwise_count(np.packbits(equal, axis=1)).sum(axis=1)
+    return np.maximum(same, same.T)
 
 
 def repeated_share(labels: npt.NDArray[Any], observed: BoolArray) -> float:

@@ -7,12 +7,13 @@ of the votes through the quantile functions of the sources, each weighted by wha
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
-from consilience.label_types.linear.belief import LinearParameters
 
-__all__ = ["normal_votes", "quantile_knots", "quantile_label", "straightness", "usual_labels"]
+__all__ = ["normal_truth", "normal_votes", "quantile_average", "quantile_knots", "standard_labels", "straightness"]
 
 #: Points of the quantile function of each source.
 KNOTS = 200
@@ -58,6 +59,15 @@ def normal_votes(knots: FloatArray, labels: Batch, observed: BoolArray) -> Float
     return scores
 
 
+def normal_truth(knots: FloatArray, truth: FloatArray) -> FloatArray:
+    """Return the normal scores of known labels among the votes of all sources.
+
+    Their ranks among themselves would need all of them at once. Any scale that rises with y serves here, as only
+    correlations are taken.
+    """
+    return _normal_scores(truth, knots[np.ptp(knots, axis=1) > 0.0].ravel())
+
+
 def straightness(votes: FloatArray) -> float:
     """Return the correlation of votes with their normal scores, the outer tenth left out; NaN if these are all equal.
 
@@ -68,30 +78,36 @@ def straightness(votes: FloatArray) -> float:
     value = np.quantile(ordered, MIDDLE)
     if np.ptp(value) == 0.0:
         return float("nan")
-    return float(np.corrcoef(value, _normal_scores(value, ordered))[0, 1])
+    # Every fit looks at a few numbers in this way, so SciPy is not loaded for them.
+    normal = [NormalDist().inv_cdf(level) for level in _levels(value, ordered).tolist()]
+    return float(np.corrcoef(value, normal)[0, 1])
 
 
 def _normal_scores(votes: FloatArray, knots: FloatArray) -> FloatArray:
-    """Return normal quantiles of mid-ranks among the knots; between two of them, of the place in between."""
+    """Return the normal quantiles of `_levels`."""
     from scipy.special import ndtri
 
+    return np.asarray(ndtri(_levels(votes, knots)))
+
+
+def _levels(votes: FloatArray, knots: FloatArray) -> FloatArray:
+    """Return mid-ranks among the knots, as shares of them; between two of them, of the place in between."""
     values, counts = np.unique(knots, return_counts=True)
     rank = np.interp(votes, values, np.cumsum(counts) - counts / 2.0)
-    return np.asarray(ndtri(rank / len(knots)))
+    return np.asarray(rank / len(knots))
 
 
-def quantile_label(parameters: LinearParameters, factor: FloatArray) -> FloatArray:
-    """Return labels on the scale of the votes from a factor of mean 0 and variance 1."""
+def quantile_average(say: FloatArray, knots: FloatArray, factor: FloatArray) -> FloatArray:
+    """Return labels on the scale of the votes from a factor of mean 0 and variance 1: the quantiles, weighted."""
     from scipy.special import ndtr
 
-    places = np.arange(parameters.knots.shape[1], dtype=np.float64)
+    places = np.arange(knots.shape[1], dtype=np.float64)
     place = ndtr(factor) * len(places) - 0.5
-    chosen = zip(parameters.say, parameters.knots, strict=True)
-    return np.asarray(sum(say * np.interp(place, places, knots) for say, knots in chosen if say > 0))
+    return np.asarray(sum(one * np.interp(place, places, own) for one, own in zip(say, knots, strict=True) if one > 0))
 
 
-def usual_labels(parameters: LinearParameters) -> FloatArray:
-    """Return labels that represent a normal factor: those at the levels of the knots."""
-    from scipy.special import ndtri
-
-    return quantile_label(parameters, ndtri((np.arange(KNOTS) + 0.5) / KNOTS))
+def standard_labels(say: FloatArray, knots: FloatArray, factor: FloatArray) -> FloatArray:
+    """Return the same labels in units of their mean and standard deviation."""
+    usual = say @ knots
+    scale = float(usual.std())
+    return (quantile_average(say, knots, factor) - usual.mean()) / (scale if scale > 0.0 else 1.0)

@@ -20,9 +20,9 @@ from consilience.label_types.linear.lines import Told
 __all__ = ["Scores", "Vectors"]
 
 NUMBER_STEP = "Correct it, or leave the cell empty (NaN or None) where the source abstains."
-#: Largest number in a label: its fifth power is still a number.
+#: Largest number in a label: its fifth power is still finite.
 LARGEST = 1e61
-LARGE_STEP = "Correct it, or divide all votes by a number of that size."
+LARGE_STEP = "Correct it, or divide all votes by a large number."
 VECTOR_STEP = "Correct it, or leave the whole vote empty (None, or NaN throughout) where the source abstains."
 
 
@@ -39,7 +39,7 @@ class _LinearSpace(LabelSpace):
 
     @abstractmethod
     def _read(self, value: Any, index: int) -> float | FloatArray:
-        """Return one label as finite numbers, or say what is wrong with it."""
+        """Return one label as finite numbers, or raise an error."""
 
     def as_batch(self, labels: Any) -> Batch:
         array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
@@ -66,7 +66,7 @@ class _LinearSpace(LabelSpace):
         return np.asarray(np.sqrt((apart**2).sum(axis=tuple(range(1, apart.ndim)))), dtype=np.float64)
 
     def unit(self, parameters: Any) -> Unit:
-        """Return how far off the best guess from one source is; bounded, unlike its noise, for one that guesses."""
+        """Return the error of the best estimate from one source, which is bounded even if the source is pure noise."""
         law: Any = self.law
         variance = law.label_variance(parameters)
 
@@ -93,25 +93,26 @@ class _LinearSpace(LabelSpace):
 class Scores(_LinearSpace):
     """Real numbers; the cost is the squared difference. NaN and None abstain.
 
-    Every source may use a scale of its own, ``vote = offset + slope * y + noise``. Votes do not tell on which scale y
-    itself lies: give `mean` and `variance`, or pass a few known labels to ``fit(votes, gold)``. Otherwise the most
-    informative sources are followed.
+    Every source may have its own scale, ``vote = offset + slope * y + noise``. Votes do not show the scale of y itself:
+    give `mean` and `variance`, or pass a few known labels to ``fit(votes, gold)``. Otherwise it is that of the most
+    informative sources.
 
     Parameters
     ----------
     mean, variance
         Of the true scores, if known.
     range
-        Ends of the scale of the true scores, such as ``(1, 5)``. Sources may vote outside of it, and then have no
-        say in where y lies.
+        Ends of the scale of the true scores, such as ``(1, 5)``. Sources that vote outside of it do not determine the
+        scale of y.
     integer
         Whether labels are rounded to whole numbers.
     clip
-        Whether labels are moved into `range`; by default they are if a range is given.
+        Whether labels are clipped to `range`; by default if a range is given.
     gauge
-        "linear" takes votes as they are. "quantile" takes the normal quantiles of their ranks, source by source, and
-        leads labels back through the quantiles of the sources, which suits scales that are skewed, have a ceiling or
-        differ in shape. "auto" does so where that is visible in the votes and nothing is known about y.
+        "linear" uses votes as they are. "quantile" uses the normal quantiles of their ranks, source by source, and maps
+        labels back through the quantiles of the sources, which suits scales that are skewed, have a ceiling or differ
+        in shape; known labels then set level and unit. "auto" chooses "quantile" if the votes show such scales and
+        neither mean nor variance is given.
 
     Examples
     --------
@@ -156,7 +157,7 @@ class Scores(_LinearSpace):
             raise InvalidLabelError(f"gauge={self.gauge!r} is unknown. Use 'auto', 'linear' or 'quantile'.")
         if self.gauge == "quantile" and not (self.mean is None and self.variance is None):
             raise InvalidLabelError(
-                "gauge='quantile' takes the scale of the sources, which contradicts mean= and variance=. Leave one out."
+                "gauge='quantile' uses the scale of the sources, which contradicts mean= and variance=. Leave one out."
             )
         if self.clip and self.range is None:
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
@@ -207,10 +208,10 @@ class Scores(_LinearSpace):
         return number
 
     def contains(self, label: object) -> bool:
-        """Return whether a value is a finite number, and in the range if there is one.
+        """Return whether a value is a finite number within the range, if there is one.
 
-        Votes outside of the range are taken, as those of a source on another scale; but a value out there may
-        also stand for "abstains", such as -1 on a scale from 1 to 5.
+        Votes outside the range are accepted, because a source may have another scale. But such a value may also stand
+        for "abstains", such as -1 on a scale from 1 to 5.
         """
         if not super().contains(label):
             return False
@@ -227,15 +228,15 @@ class Scores(_LinearSpace):
 class Vectors(_LinearSpace):
     """Points of R^d; the cost is the squared Euclidean distance. None, or NaN in every coordinate, abstains.
 
-    Every source votes ``y + offset + noise`` with a noise of its own, which may be larger in some directions than in
-    others. A vote with NaN in some coordinates only is refused.
+    Every source votes ``y + offset + noise`` with its own noise, which may be larger in some directions than in others.
+    A vote with NaN in only some coordinates is refused.
 
     Parameters
     ----------
     d
         Number of coordinates.
     mean, covariance
-        Of the true vectors, if known: d numbers, and a d x d matrix, d variances or one variance.
+        Mean and covariance of the true vectors, if known: d numbers, and a d x d matrix, d variances or one variance.
 
     Examples
     --------
@@ -311,7 +312,7 @@ class Vectors(_LinearSpace):
 
 
 def _number(value: Any) -> float:
-    """Return a number, or NaN for anything else; text is refused even if it spells a number."""
+    """Return a number, or NaN for anything else, including text."""
     try:
         return float("" if isinstance(value, (str, bytes, np.ndarray)) else value)
     except (TypeError, ValueError, OverflowError):
@@ -319,7 +320,7 @@ def _number(value: Any) -> float:
 
 
 def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Return a setting as an array of this shape, or say what is wrong with it."""
+    """Return a setting as an array of this shape, or raise an error."""
     try:
         array = np.asarray(value)
     except ValueError:  # ragged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from math import lgamma
 from typing import ClassVar
 
 import numpy as np
@@ -265,8 +266,6 @@ class _Closed(_Curved):
         self, points: FloatArray, votes: FloatArray, counted: FloatArray, scale: FloatArray, variance: FloatArray
     ) -> FloatArray:
         """Weigh possible truths by the density of the votes: near the label, and anywhere, as each was as likely."""
-        from scipy.special import gammaln
-
         d, rng = self.degree, np.random.default_rng(0)
         tangents, anywhere = (rng.normal(size=(count, d + 1)) for count in (NEAR, ANYWHERE))
         anywhere /= np.linalg.norm(anywhere, axis=1, keepdims=True)
@@ -281,7 +280,7 @@ class _Closed(_Curved):
         apart = np.arccos(cosine(points))
         wide = (d - 1) * np.log((apart + NARROW) / (np.sin(apart) + NARROW))
         own_density = wide - apart**2 / (2.0 * own**2) - d / 2.0 * np.log(2.0 * np.pi * own**2)
-        volume = np.log(2.0) + (d + 1) / 2.0 * np.log(np.pi) - gammaln((d + 1) / 2.0) - np.log(2.0) * self.folded
+        volume = np.log(2.0) + (d + 1) / 2.0 * np.log(np.pi) - lgamma((d + 1) / 2.0) - np.log(2.0) * self.folded
         height = -np.logaddexp(own_density + np.log(NEAR), np.log(ANYWHERE) - volume)
         # Densities are read from a table by the cosine, in which they are nearly straight where votes are near.
         angles = np.arccos(np.linspace(-1.0, 1.0, COSINES + 1))

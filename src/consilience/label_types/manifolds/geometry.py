@@ -1,4 +1,4 @@
-"""What a geometry offers, the mean that needs nothing but its exponential and logarithm maps, and SPD matrices."""
+"""The interface of a geometry, means by its exponential and logarithm maps, and geometries of SPD matrices."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-#: Steps of a mean shorter than this, in curvature radii, end the search.
+#: The search for a mean ends with a step shorter than this, in curvature radii.
 TOLERANCE, MAX_STEPS = 1e-10, 5000
-#: Scales, root mean squared distances in curvature radii, at which pairs of votes are simulated, and how many of them:
-#: from where space is flat to a hundred times the squared distance at which it is not. 1000 pairs show 1.5%.
+#: Scales (root mean squared distances in curvature radii) at which pairs of votes are simulated, from nearly flat to a
+#: hundred times the squared distance at which curvature matters; and the number of pairs: 1000 are accurate to 1.5%.
 SIMULATED_REACH, SIMULATED_PAIRS = np.geomspace(0.1, 12.0, 14), 1000
 
 
@@ -24,8 +24,8 @@ class Means:
     """Weighted means of n items."""
 
     points: FloatArray  # (n, *point_shape)
-    converged: BoolArray  # (n,) whether the search came to rest
-    unique: BoolArray  # (n,) whether the votes are so close together that no other minimum can exist
+    converged: BoolArray  # (n,)
+    unique: BoolArray  # (n,) whether the votes are so close together that there is only one minimum
 
 
 class Geometry(ABC):
@@ -34,14 +34,14 @@ class Geometry(ABC):
     All methods take batches: leading axes broadcast, the last ones are those of a point.
     """
 
-    #: Whether it is made of functions of the user, which threads may not call side by side.
+    #: Whether it is made of functions of the user, which are called in one thread only.
     is_given: ClassVar[bool] = False
     #: Whether squared distances of independent errors add up exactly.
     is_flat: ClassVar[bool] = False
-    #: Whether long ways lead back, as on a sphere.
+    #: Whether long geodesics return, as on a sphere.
     is_closed: ClassVar[bool] = False
-    #: How votes scatter: by density ``exp(-weight * cost)``, so that labels are weighted means; or "wrapped", normal in
-    #: the tangent space at the truth, whose density falls faster where space is wide, and labels take account of that.
+    #: How votes scatter: "riemannian" has the density ``exp(-weight * cost)``, so that labels are weighted means;
+    #: "wrapped" is normal in the tangent space at the truth, and labels have the largest likelihood.
     noise: str = "riemannian"
 
     @property
@@ -61,21 +61,21 @@ class Geometry(ABC):
 
     @property
     def curvature(self) -> float:
-        """The largest sectional curvature in size, with its sign; 0 where the space is flat, or nothing is known."""
+        """The sectional curvature of largest absolute value; 0 if the space is flat or its curvature is unknown."""
         return 0.0
 
     @property
     def radius(self) -> float:
-        """Distance at which curvature begins to matter, ``1 / sqrt(|curvature|)``; infinite where that is 0."""
+        """Distance at which curvature matters, ``1 / sqrt(|curvature|)``; infinite for curvature 0."""
         return float("inf") if self.curvature == 0.0 else 1.0 / float(np.sqrt(abs(self.curvature)))
 
     @property
     def unit(self) -> float:
-        """Length that simulated distances are multiples of: the radius, where there is one."""
+        """Unit of simulated distances: the radius, if it is finite."""
         return self.radius if np.isfinite(self.radius) else 1.0
 
     def project(self, points: FloatArray) -> FloatArray:
-        """Return numbers that are a little off the manifold as points on it, where that is known."""
+        """Return points on the manifold from numbers that are slightly off, if that is known."""
         return points
 
     @abstractmethod
@@ -84,7 +84,7 @@ class Geometry(ABC):
 
     @abstractmethod
     def exp(self, point: FloatArray, tangent: FloatArray) -> FloatArray:
-        """Return where the geodesics from `point` with these velocities are at time one."""
+        """Return the points at time one of the geodesics from `point` with these velocities."""
 
     @abstractmethod
     def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
@@ -99,7 +99,7 @@ class Geometry(ABC):
         """Return standard normal tangent vectors, one per point."""
 
     def transport(self, start: FloatArray, end: FloatArray, tangent: FloatArray) -> FloatArray:
-        """Return tangent vectors at `start` carried to `end` along the geodesic, where that is known."""
+        """Return tangent vectors at `start` transported to `end` along the geodesic, if that is known."""
         raise NotImplementedError
 
     def curvature_bound(self, distance: FloatArray) -> FloatArray:
@@ -108,7 +108,7 @@ class Geometry(ABC):
         return length / np.tanh(length) if self.curvature < 0 else np.ones_like(distance)
 
     def widen(self, values: FloatArray) -> FloatArray:
-        """Return numbers with the axes of a point added at the end."""
+        """Return numbers with the axes of a point appended."""
         return np.reshape(values, (*np.shape(values), *[1] * len(self.point_shape)))
 
     # --- noise --------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ class Geometry(ABC):
         raise NotImplementedError
 
     def reach(self, scale: float, lengths: FloatArray) -> FloatArray:
-        """Return how far votes of this scale lie from the truth, for lengths of standard normal tangent vectors."""
+        """Return the distances of votes of this scale to the truth, from lengths of standard normal tangent vectors."""
         return scale * lengths
 
     def noisy(
@@ -150,13 +150,13 @@ class Geometry(ABC):
         return self.exp(points, self.widen(self.reach(scale, length) / length) * tangents)
 
     def probes(self, count: int, rng: np.random.Generator) -> FloatArray:
-        """Return points around which votes are simulated; all are alike in a homogeneous space."""
+        """Return points around which votes are simulated; one is enough for a homogeneous space."""
         return np.broadcast_to(self.origin, (count, *self.point_shape))
 
     def stretch(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return how many times the sum of two costs independent votes of these scales cost each other.
+        """Return the cost between independent votes of these scales, relative to the sum of their costs to the truth.
 
-        The ``(len(left), len(right))`` numbers are interpolated in a table, flat beyond its ends.
+        The ``(len(left), len(right))`` numbers are interpolated in a table that is constant beyond its ends.
         """
         if self.is_flat:
             return np.ones((len(left), len(right)))
@@ -178,14 +178,14 @@ class Geometry(ABC):
             np.stack([self.noisy(points, float(scale), rng, tangents) for scale in scales])
             for tangents in (one, two, -two)
         )
-        # No way is longer than that by the truth, though points far out are not known well enough to show it.
+        # By the triangle inequality; far points are not accurate enough to fulfill it.
         reach, other = (
             np.stack([self.reach(float(scale), np.sqrt(self.inner(points, each, each))) for scale in scales])
             for each in (one, two)
         )
 
         def cost(left: FloatArray, longest: FloatArray) -> FloatArray:
-            """Return costs to second votes; opposite directions in turn leave nothing of chance in a flat space."""
+            """Return costs to second votes; with opposite directions they are exact in a flat space."""
             with np.errstate(all="ignore"):
                 ways = [np.fmin(self.distance(left, right), longest) for right in (second, opposite)]
             return np.mean([(way**2).mean(axis=-1) for way in ways], axis=0)
@@ -207,9 +207,9 @@ class Geometry(ABC):
     def means(self, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None) -> Means:
         """Return the points of least ``sum_a weights_a distance_a^2`` to the votes ``(n, m, *point_shape)``.
 
-        Votes of weight zero are not there, and an item without any weight gets some point. `volume` ``(n, m)`` is the
-        weight of the volume factor of each vote, in spaces of constant curvature. Here by gradient steps from the vote
-        of least cost that are halved wherever the cost would grow, so that a mean never costs more than any vote.
+        Votes of weight zero have no effect, and an item without weights gets some point. `volume` ``(n, m)`` is the
+        weight of the volume factor of each vote, in spaces of constant curvature. By default, gradient steps start at
+        the vote of least cost and are halved if the cost would grow, so that a mean never costs more than any vote.
         """
         n, m = weights.shape
         items = np.arange(n)
@@ -217,7 +217,7 @@ class Geometry(ABC):
         total = weights.sum(axis=1)
         present = total > 0
         share = weights / np.where(present, total, 1.0)[:, None]
-        # A vote without weight may be anything: one that is there stands in for it.
+        # A vote of weight zero may hold anything, so another vote replaces it.
         votes = np.where(self.widen(share) > 0, votes, votes[items, share.argmax(axis=1)][:, None])
 
         def spent(points: FloatArray, rows: IntArray) -> FloatArray:
@@ -249,7 +249,7 @@ class Geometry(ABC):
             factor[accepted] = np.minimum(2.0 * factor[accepted], 1.0)
             factor[active[~better]] *= 0.5
             stuck = factor[active] < 1e-6
-            # At the accuracy of the distances themselves no step lowers the cost any more.
+            # At the accuracy of the distances no step lowers the cost.
             converged[active[rested | (stuck & (step * length <= 1e-4 * scale[active]))]] = True
             active = active[~(rested | stuck)]
         return Means(points, converged, np.ones(n, dtype=bool))
@@ -260,7 +260,7 @@ class Geometry(ABC):
         """Return the second derivative of minus the log density at the means, averaged over directions, ``(n,)``.
 
         Its inverse is the variance of each coordinate of the truth around the mean (Laplace). Arguments are those of
-        `means`; here it is that of flat space.
+        `means`; the default is that of flat space.
         """
         return 2.0 * np.maximum(weights, 0.0).sum(axis=1)
 
@@ -293,7 +293,7 @@ def _log(matrices: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Matrices(Geometry):
-    """What the two geometries of positive definite matrices have in common."""
+    """The common part of the two geometries of positive definite matrices."""
 
     size: int
 
@@ -363,7 +363,7 @@ class SPDGeometry(_Matrices):
 class LogEuclideanGeometry(_Matrices):
     """Log-Euclidean: ``distance(A, B) = |log A - log B|``; flat, and the mean has a closed form.
 
-    Tangent vectors are differences of logarithms, at whatever point.
+    Tangent vectors are differences of logarithms at every point.
     """
 
     is_flat: ClassVar[bool] = True

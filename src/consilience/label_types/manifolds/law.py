@@ -1,4 +1,4 @@
-"""Points on a manifold: a vote is the truth moved by noise of one scale per source, in every direction alike.
+"""Points on a manifold: a vote is the truth plus isotropic noise, with one scale per source.
 
 The squared distances of two independent votes add up in a flat space, so that ``exp(-sharpness * cost)`` of a pair is
 the product of those of its sources. In an open curved space the pair costs more or less than the sum, by a factor that
@@ -124,7 +124,9 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         if self.distinct:
             linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
         error = _scaled(table.error, slope)
-        found = replace(table, value=near, error=error, gold_value=gold_value, gold_error=gold_error, linked=linked)
+        # Identical votes tell copies here; agreement is a curved function of what scatters.
+        table = replace(table, linked=linked, scatter=None)
+        found = replace(table, value=near, error=error, gold_value=gold_value, gold_error=gold_error)
         return self.finished(found, statistics)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
@@ -198,7 +200,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         rest, root = np.sqrt(1.0 - quality**2), np.sqrt(-np.log(quality))
         gain = np.log1p(hypothesis.correlation * np.outer(rest, rest) / np.outer(quality, quality))
         seen = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
-        # What any two sources may share is a belief about noise already, and no agreement that was seen.
+        # The correlation of any two sources is a prior about noise, not agreement that was observed.
         correlation = np.where(hypothesis.in_group, seen, hypothesis.correlation)
         return ManifoldParameters(scale, correlation, self._dispersion(scale), sharpness)
 
@@ -223,7 +225,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         votes = np.add.outer(tried, cost) * self.geometry.stretch(scales, scale)
         short = np.median(np.interp(votes, tried, apart) - own, axis=1)
         found = float(apart[min(int(np.searchsorted(np.maximum.accumulate(short), 0.0)), len(tried) - 1)])
-        # Who knows nothing is off by the squared distance between items, so that errors make at most two thirds of it.
+        # An uninformed source costs the squared distance between items, so errors are at most two thirds of it.
         return max(found / 2.0, float(np.median(own)) / 6.0, 1e-300)
 
     def merge(self, mixture: Any) -> Any:
@@ -261,7 +263,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         return Posterior(found.points, confidence, None, details)
 
     def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
-        # In closed spaces the truth is drawn from its law, and confidence is exact as it is.
+        # In closed spaces possible truths are sampled from the posterior, so confidence needs no calibration.
         return mixture if self.geometry.is_closed else super().foresee(mixture, together, sample)
 
     def agreement(self, parameters: ManifoldParameters, votes: Batch, labels: Batch) -> FloatArray:

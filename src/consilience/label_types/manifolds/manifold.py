@@ -1,4 +1,4 @@
-"""Any other manifold, by its functions; geomstats and pymanopt manifolds by adapters."""
+"""Manifolds given by functions, with adapters for geomstats and pymanopt."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from consilience.exceptions import DistanceError
 from consilience.label_types.manifolds.geometry import SIMULATED_REACH, Geometry
 from consilience.label_types.manifolds.spaces import GeometricSpace, checked_size
 
-#: exp(log(point)) may miss the point by this share of the distance.
+#: Tolerance of exp(log(point)), relative to the distance.
 TOLERANCE = 1e-4
-#: Random points whose logarithms show the dimension, and that show whether the functions fit together.
+#: Numbers of random points that show the dimension, and whether the functions are consistent.
 PROBES, CHECKED = 48, 8
 
 
@@ -66,7 +66,7 @@ class GivenGeometry(Geometry):
 
     @cached_property
     def _costs(self) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of scales and of what votes of these cost, which may have a limit."""
+        """Logarithms of scales and of their costs, which may be bounded."""
         scales, cost, _ = self.simulated
         return np.log(scales), np.maximum.accumulate(np.log(cost) + 1e-9 * np.arange(len(cost)))
 
@@ -95,7 +95,7 @@ class GivenGeometry(Geometry):
         return self._call(self.inner_function, "inner", point, left, right)
 
     def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return standard normal tangent vectors, as combinations of the logarithms of random points."""
+        """Return standard normal tangent vectors as combinations of logarithms of random points."""
         point = np.asarray(point, dtype=np.float64)
         count = 2 * self.dimension + 2
         others = self.probes(len(point) * count, rng).reshape(len(point), count, *point.shape[1:])
@@ -108,7 +108,7 @@ class GivenGeometry(Geometry):
         return (self.widen(mixed) * tangents).sum(axis=1)
 
     def _call(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
-        """Call a function with flat batches, check what comes back, and put it into the shape of the batches."""
+        """Call a function with flat batches, check the result, and restore the shape of the batches."""
         wide = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
         lead = wide[0].shape
         flat = [array.reshape(-1, *self.point_shape) for array in wide]
@@ -262,16 +262,15 @@ def _check_parts(owner: Any, kind: str, *names: str) -> None:
     for name in names:
         if not hasattr(owner, name):
             raise DistanceError(
-                f"{type(owner).__name__} has no {name!r}, which every {kind} has. "
-                "Pass the functions to Manifold(...) instead."
+                f"{type(owner).__name__} has no {name!r}, so it is not a {kind}. Pass functions to Manifold(...)."
             )
 
 
 def _seeded(draw: Callable[[int], FloatArray]) -> Callable[[int, np.random.Generator], FloatArray]:
-    """Make a function that draws from numpy's global state draw from a generator, and leave no trace."""
+    """Make a function that uses numpy's global random state use a generator, and restore the global state."""
 
     def drawn(count: int, rng: np.random.Generator) -> FloatArray:
-        before = np.random.get_state()  # noqa: NPY002  both packages draw from there
+        before = np.random.get_state()  # noqa: NPY002  both packages use it
         np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
         try:
             return draw(count)
@@ -282,14 +281,14 @@ def _seeded(draw: Callable[[int], FloatArray]) -> Callable[[int, np.random.Gener
 
 
 def _check(geometry: GivenGeometry, name: str) -> None:
-    """Refuse functions that do not fit together: exp must undo log, and distance be the length of log."""
+    """Refuse inconsistent functions: exp must be the inverse of log, and distance the length of log."""
     points = geometry.probes(CHECKED + 1, np.random.default_rng(1))
     if len(points) != CHECKED + 1 or points.ndim < 2:
         raise DistanceError(
             f"random({CHECKED + 1}, rng) of {name} returned shape {points.shape}; expected {CHECKED + 1} points, one "
             "per row. Give even numbers a last axis of length one."
         )
-    # Half-way towards another random point, away from where geodesics stop being the shortest.
+    # Half-way to another random point, where geodesics are still shortest paths.
     start, tangents = points[:-1], 0.5 * geometry.log(points[:-1], points[1:])
     others = geometry.exp(start, tangents)
     apart = geometry.distance(start, others)

@@ -1,4 +1,4 @@
-"""Points of manifolds: hyperbolic space, directions, rotations, covariance matrices, and what they share."""
+"""Points of manifolds: hyperbolic space, directions, rotations and covariance matrices."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from consilience.label_types.manifolds.curved import HyperbolicGeometry, Rotatio
 from consilience.label_types.manifolds.geometry import Geometry, LogEuclideanGeometry, SPDGeometry, matrix_function
 from consilience.label_types.manifolds.law import ManifoldLaw
 
-#: Numbers may be off the manifold by these shares, as after rounding to single precision: lengths of unit vectors,
-#: time-like coordinates, and symmetric entries.
+#: Relative tolerances for points that are off the manifold, as after rounding to single precision: for lengths of unit
+#: vectors, time-like coordinates, and symmetric entries.
 UNIT_TOLERANCE, TIME_TOLERANCE, SKEW_TOLERANCE = 1e-4, 1e-5, 1e-6
-#: Largest coordinate of hyperbolic space, in curvature radii: 30 radii from the origin, where a point is known to a
-#: thousandth of a radius. Beyond 36 rounding moves it by more than a radius, and means are worse than votes.
+#: Largest coordinate of hyperbolic space, in curvature radii: 30 radii from the origin, where points are accurate to a
+#: thousandth of a radius. Beyond 36 radii rounding moves them by more than a radius.
 FARTHEST = 5e12
-#: Votes whose angles to the truth have this root mean square (in radians) tell nothing, in simulations: for uniform
-#: directions in space it is 1.7, for rotations 2.1.
+#: Root mean square angle (in radians) of votes at chance, in simulations: for uniform directions it is 1.7, for
+#: rotations 2.1.
 UNRELATED_DIRECTION, UNRELATED_ROTATION = 1.6, 2.0
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
@@ -41,12 +41,12 @@ class GeometricSpace(LabelSpace):
     @property
     @abstractmethod
     def geometry(self) -> Geometry:
-        """Distances, geodesics and means of the labels."""
+        """The geometry of the labels."""
 
     @property
     @abstractmethod
     def chance(self) -> float:
-        """Squared distance of a vote that tells nothing, for simulations."""
+        """Mean squared distance of a vote at chance, for simulations."""
 
     @property
     def label_shape(self) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ class GeometricSpace(LabelSpace):
         return self.geometry.point_shape
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        """Return labels, finite and of the right shape, as points; or say which one is none."""
+        """Return points from finite labels of the right shape, or raise an error about the first wrong one."""
         return numbers
 
     @cached_property
@@ -65,7 +65,7 @@ class GeometricSpace(LabelSpace):
         return self.geometry.distance(np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
 
     def embed(self, batch: Batch) -> FloatArray:
-        """Return tangent coordinates at the origin, or those of the surrounding space on spheres and for rotations."""
+        """Return tangent coordinates at the origin; for spheres and rotations those of the surrounding space."""
         points = np.asarray(batch, dtype=np.float64)
         return self.geometry.log(np.broadcast_to(self.geometry.origin, points.shape), points).reshape(len(points), -1)
 
@@ -74,7 +74,7 @@ class GeometricSpace(LabelSpace):
         return self.geometry.means(np.asarray(votes, dtype=np.float64), np.asarray(weights, dtype=np.float64)).points
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per center, of the scale that belongs to the weight."""
+        """Return one vote per center, with the scale of the weight."""
         scale = float(self.geometry.scale_of_cost(self.law.expected_cost(np.array([weight])))[0])
         return self.geometry.noisy(np.asarray(centers, dtype=np.float64), scale, rng)
 
@@ -95,9 +95,9 @@ class GeometricSpace(LabelSpace):
         return self.as_points(numbers)
 
     def _stacked(self, labels: Batch) -> FloatArray:
-        """Return labels given one by one as an array, or say which one is none of this shape."""
+        """Return a list of labels as an array, or raise an error about the first one of another shape."""
         shape = self.label_shape
-        points = []  # none is reserved before one is seen: the size of a space may come from a file
+        points = []  # not allocated in advance, because the size of the space may come from a changed file
         for index, value in enumerate(labels):
             fault = f"is not an array of numbers of shape {shape}"
             try:
@@ -119,7 +119,7 @@ class GeometricSpace(LabelSpace):
 
 
 def checked_size(name: str, value: Any) -> int:
-    """Return a whole number of one or more, or refuse it."""
+    """Return a positive integer, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a whole number of 1 or more.")
     return int(value)
@@ -142,7 +142,7 @@ class Hyperbolic(GeometricSpace):
     d
         Dimension.
     curvature
-        Negative. Distances of more than ``1 / sqrt(-curvature)`` are long.
+        A negative number. Curvature matters at distances above ``1 / sqrt(-curvature)``.
     noise
         How sources err: "wrapped" (normal noise in the tangent space at the truth; labels are the points of largest
         likelihood) or "riemannian" (density ``exp(-weight * cost)`` with respect to volume; labels are weighted Frechet
@@ -174,8 +174,8 @@ class Hyperbolic(GeometricSpace):
             raise InvalidLabelError(f"curvature={self.curvature!r} is not a number. Give one such as -1.0.") from None
         if not (np.isfinite(curvature) and curvature < 0):
             raise InvalidLabelError(
-                f"curvature={curvature:g} is not negative. Hyperbolic space has a negative one, such as -1.0; "
-                "use Sphere for points on a sphere."
+                f"curvature={curvature:g} is not negative. Give a negative number, such as -1.0, or use Sphere for "
+                "points on a sphere."
             )
         object.__setattr__(self, "curvature", curvature)
         _check_choice("noise", self.noise)
@@ -209,28 +209,28 @@ class Hyperbolic(GeometricSpace):
         return self.geometry.project(points)
 
     def from_poincare(self, points: Any) -> FloatArray:
-        """Return the points of the hyperboloid that belong to points of the Poincare ball, ``(.., d)``."""
+        """Convert points of the Poincare ball ``(.., d)`` to the hyperboloid."""
         ball = np.asarray(points, dtype=np.float64) / self.radius
         square = (ball**2).sum(axis=-1, keepdims=True)
         outside = np.flatnonzero(~(square < 1.0))
         if len(outside):
             length = self.radius * float(np.sqrt(square.ravel()[outside[0]]))
             raise InvalidLabelError(
-                f"point {outside[0]} of the Poincare ball has length {length:.6g}, and the ball the radius "
-                f"{self.radius:.6g}. Move it inside.",
+                f"point {outside[0]} of the Poincare ball has length {length:.6g}, and the ball has the radius "
+                f"{self.radius:.6g}. Move the point inside.",
                 int(outside[0]),
             )
         return self.radius * np.concatenate([1.0 + square, 2.0 * ball], axis=-1) / (1.0 - square)
 
     def to_poincare(self, points: Any) -> FloatArray:
-        """Return the points of the Poincare ball that belong to points of the hyperboloid, ``(.., d + 1)``."""
+        """Convert points of the hyperboloid ``(.., d + 1)`` to the Poincare ball."""
         points = np.asarray(points, dtype=np.float64)
         return self.radius * points[..., 1:] / (self.radius + points[..., :1])
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
         ball = self.coordinates == "ball"
         points = self.from_poincare(numbers) if ball else numbers
-        far = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers are too coarse"
+        far = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where floats are too coarse"
         too_far = ~(np.abs(points).max(axis=1) < FARTHEST * self.radius)
         self._refuse(too_far, numbers, lambda _: far, "Use a curvature nearer to zero, or move the points.")
         if ball:
@@ -245,7 +245,7 @@ class Hyperbolic(GeometricSpace):
             )
 
         step = (
-            "Points drift by rounding: space.project(points) puts them back. "
+            "Correct rounding errors with space.project(points). "
             "For points of the Poincare ball use coordinates='ball'."
         )
         off = ~(np.abs(time - projected[:, 0]) <= TIME_TOLERANCE * projected[:, 0])
@@ -260,7 +260,7 @@ class _UnitVectors(GeometricSpace):
     """Directions and rotations: vectors of length one."""
 
     nouns: ClassVar[str]
-    #: What is wrong with a vector of length zero, and with one of another length than one.
+    #: The message about a vector of length zero, and about one whose length is not one.
     zero: ClassVar[str]
     off: ClassVar[str]
 
@@ -269,7 +269,7 @@ class _UnitVectors(GeometricSpace):
         return self.geometry.project(rng.normal(size=(n, *self.geometry.point_shape)))
 
     def project(self, points: Any) -> FloatArray:
-        """Return vectors scaled to length one; of quaternions those whose first number is positive."""
+        """Return vectors scaled to length one; quaternions with a positive first number."""
         points = np.asarray(points, dtype=np.float64)
         if not (np.linalg.norm(points, axis=-1) > 0).all():
             raise InvalidLabelError(f"A {self.zero}. Leave it out.")
@@ -333,7 +333,7 @@ class Sphere(_UnitVectors):
 class SO3(_UnitVectors):
     """Rotations as unit quaternions ``(w, x, y, z)``; the cost is the squared angle of the rotation between two.
 
-    A quaternion and its negative are the same rotation, and may be mixed; labels come back with ``w >= 0``.
+    A quaternion and its negative are the same rotation; labels have ``w >= 0``.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ class SO3(_UnitVectors):
 
     noise: str = field(default="wrapped", kw_only=True)
     nouns: ClassVar[str] = "quaternions"
-    zero: ClassVar[str] = "quaternion of length zero is no rotation"
+    zero: ClassVar[str] = "quaternion of length zero is not a rotation"
     off: ClassVar[str] = "is not a unit quaternion: its length is {length:.6g}"
 
     def __post_init__(self) -> None:
@@ -405,9 +405,9 @@ class SPD(GeometricSpace):
     n
         Number of rows.
     metric
-        "affine-invariant": distances do not change when all matrices A become ``G A G^T`` (a change of units or axes).
-        "log-euclidean": the Frobenius distance of matrix logarithms; several times faster, and invariant to rotations
-        and to a common factor only.
+        "affine-invariant": distances do not change if all matrices A become ``G A G^T`` (a change of units or axes).
+        "log-euclidean": the Frobenius distance of matrix logarithms. It is several times faster, and invariant to
+        rotations and to a common factor.
 
     Examples
     --------
@@ -433,7 +433,7 @@ class SPD(GeometricSpace):
         return 2.0
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
-        """Return matrices around the identity, at a mean squared distance of one."""
+        """Return matrices around the identity with a mean squared distance of one."""
         start = np.broadcast_to(np.eye(self.n), (n, self.n, self.n))
         return self.geometry.exp(start, self.geometry.random_tangent(start, rng) / np.sqrt(self.geometry.dimension))
 
@@ -462,7 +462,7 @@ class SPD(GeometricSpace):
             lambda index: f"is not positive definite: its smallest eigenvalue is {values[index, 0]:.6g}",
             "Add a small multiple of the identity, or use space.project(matrices).",
         )
-        # The ratio of any two eigenvalues, and its square, stay finite numbers.
+        # The ratio of any two eigenvalues and its square are finite.
         self._refuse(
             (values[:, -1] > LARGEST) | (values[:, 0] < 1.0 / LARGEST),
             numbers,

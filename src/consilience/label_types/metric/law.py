@@ -104,7 +104,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         return self._adapted(self.pool_labels if sample is None else _references(sample, seed), sample, seed)
 
     def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
-        # The measure has to be the same in all parts, so that it rests on the votes only where nothing else is known.
+        # The measure has to be the same in all parts, so it depends on the votes only if nothing else is known.
         pool = self.pool_labels
         return self._adapted(_references(sample, seed) if pool is None else pool, sample, seed)
 
@@ -259,6 +259,9 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
         error = np.where(unit > 1e-300, error, np.inf)  # votes that are all the same say nothing about anybody
+        # If agreement is a power of the measure, the scatter formulas do not apply to it.
+        scatter = None if power != 1.0 or table.scatter is None else table.scatter / np.maximum(unit, 1e-150) ** 2
+        table = replace(table, scatter=scatter)
         found = replace(table, value=value, error=error, gold_value=gold_value, gold_error=gold_error)
         return self.finished(found, statistics)
 
@@ -392,7 +395,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         return Posterior(best, parameters.come_true(stated))
 
     def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
-        # Over a list confidence is exact as it is.
+        # Over a list, the posterior is exact, and confidence needs no calibration.
         listed = getattr(mixture[0][1], "listed", None) is not None
         return mixture if listed else super().foresee(mixture, together, sample)
 
@@ -450,8 +453,8 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             return ()
         dimension, eps = len(self.coordinates.projection), self.coordinates.distortion
         message = (
-            f"Sources were judged by {dimension} coordinates that stand for labels, with a distortion of {eps:.2f}. "
-            f"Up to scale, their squared distances are {1.0 - eps:.2f} to 1 times the costs of the labels."
+            f"Labels were embedded in {dimension} coordinates to estimate the sources, with a distortion of {eps:.2f}. "
+            f"Up to scale, squared distances are {1.0 - eps:.2f} to 1 times the costs of the labels."
         )
         return (Diagnostic("embedding", "info", (), message),)
 

@@ -24,15 +24,15 @@ class Metric(LabelSpace):
     Parameters
     ----------
     distance
-        A function of two labels that returns a number, or of two batches that returns one number per
-        pair (see `vectorized`), or the name of a registered distance.
+        A function of two labels that returns a number, or of two batches that returns one number per pair (see
+        `vectorized`), or the name of a registered distance.
     candidates
         Labels to choose from. Without them the best vote is chosen.
     embed
-        A function from a batch of labels to ``(n, d)`` coordinates; or "mds", which learns coordinates
-        from the distances by landmark multidimensional scaling. Without it the distances alone are used.
+        A function from a batch of labels to ``(n, d)`` coordinates, or "mds", which learns coordinates from the
+        distances by landmark multidimensional scaling. By default only the distances are used.
     vectorized
-        Whether `distance` takes batches. None finds out: it is called with two labels first.
+        Whether `distance` takes batches. None finds out by a call with two labels.
 
     Examples
     --------
@@ -122,10 +122,10 @@ class Metric(LabelSpace):
         try:
             first = self.function(left[0], right[0])
             return bool(np.ndim(first) == 0) and not isinstance(first, (str, bytes))
-        except Exception:  # a function of batches may fail in any way on two single labels
+        except Exception:  # a function of batches may raise any error for two single labels
             try:
                 return bool(np.shape(self.function(left, right)) != (len(left),))
-            except Exception:  # and if it fails on both, two labels make the better message
+            except Exception:  # if it fails for both, two labels make the better message
                 return True
 
     def _call(self, left: Any, right: Any, index: int | None = None) -> Any:
@@ -141,8 +141,8 @@ class Metric(LabelSpace):
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         if self.candidates is None:
             raise UnsupportedError(
-                "Metric cannot make up labels from a distance alone. Pass candidates=, or subclass LabelSpace "
-                "and write `random`."
+                "Metric cannot draw random labels from a distance alone. Pass candidates=, or subclass LabelSpace and "
+                "write `random`."
             )
         return self.candidates[rng.integers(len(self.candidates), size=n)]
 
@@ -150,7 +150,7 @@ class Metric(LabelSpace):
         return as_numbers(labels)
 
     def contains(self, label: object) -> bool:
-        return False  # any object may be a label, so no sentinel can be told from one
+        return False  # any object may be a label, so none can stand for "abstains"
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         if self.candidates is None:

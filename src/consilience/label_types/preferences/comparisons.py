@@ -1,6 +1,6 @@
 """Comparisons of two items at a time: as votes of a judge, as users write them, and as arrays.
 
-A ranking is a vote, too: all comparisons that it implies.
+A ranking is also a vote: all comparisons that it implies.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ EXPECTED = (
 
 @dataclass(frozen=True, repr=False)
 class Comparisons:
-    """What one judge said about pairs of items; or a ranking, which says it about all of them."""
+    """The comparisons of one judge, or a ranking, which compares all pairs."""
 
     first: tuple[Hashable, ...]  # the items shown first
     second: tuple[Hashable, ...]
     outcome: tuple[int, ...]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
-    question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
-    run: tuple[Hashable, ...] | None = None  # and which time it is
-    ranking: tuple[tuple[Any, ...], ...] | None = None  # groups of tied items, best first, where it is a ranking
+    question: tuple[Hashable, ...] | None = None  # the question, if a judge was asked several times
+    run: tuple[Hashable, ...] | None = None  # the number of the answer to it
+    ranking: tuple[tuple[Any, ...], ...] | None = None  # groups of tied items, best first, if it is a ranking
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:
@@ -67,14 +67,14 @@ class Comparisons:
 
     @property
     def items(self) -> tuple[Hashable, ...]:
-        """The items in the order in which they come."""
+        """The items in order of first appearance."""
         if self.ranking is not None:
             return tuple(item for group in self.ranking for item in group)
         return tuple(dict.fromkeys(item for one, two, _ in self.entries() for item in (one, two)))
 
 
 def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
-    """Return the mean outcome of every pair, in the order in which its items come first; between -1 and 1."""
+    """Return the mean outcome of every pair, between -1 and 1, with its items in order of first appearance."""
     sums: dict[tuple[Any, Any], list[float]] = {}
     for one, two, outcome in said.entries():
         if outcome != UNPARSABLE:
@@ -83,26 +83,23 @@ def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
     return {pair: sum(values) / len(values) for pair, values in sums.items()}
 
 
-# --- as users write them ------------------------------------------------------------------------------------
-
-
 def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
-    """Return the names of the items, or say what is wrong with them."""
+    """Return the names of the items, or raise an error."""
     if items is None:
         return None
     if isinstance(items, (str, bytes, int)) or not isinstance(items, Iterable):
         raise InvalidLabelError(
-            f"items={items!r} is not a list of names. Give the names, or None to take those compared."
+            f"items={items!r} is not a list of names. Give the names, or None to use those in the votes."
         )
     names = tuple(_name(item) for item in items)
     if len(names) < 2:
-        raise InvalidLabelError(f"items={list(names)!r}: two items are needed to compare any.")
+        raise InvalidLabelError(f"items={list(names)!r} has fewer than two items. Give at least two items.")
     refuse_twice(names, "Item")
     return names
 
 
 def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> Comparisons:
-    """Return what a user wrote as comparisons, or say what is wrong."""
+    """Return the comparisons that a user wrote, or raise an error."""
     if isinstance(label, Mapping):
         raise InvalidLabelError(
             f"label {str(dict(label))[:80]} is one record. Put comparisons in a list; turn scores by name into "
@@ -128,7 +125,9 @@ def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> C
 
 
 def comparisons_from_rankings(rankings: Iterable[Sequence[Any]]) -> Batch:
-    """Return rankings of names, best first and ties as tuples, as comparisons; a ranking of k counts as k - 1 votes.
+    """Return the comparisons of rankings of names, best first and ties as tuples.
+
+    A ranking of k items counts as k - 1 votes.
 
     Examples
     --------
@@ -139,9 +138,9 @@ def comparisons_from_rankings(rankings: Iterable[Sequence[Any]]) -> Batch:
 
 
 def comparisons_from_scores(scores: Iterable[Mapping[Any, float] | None]) -> Batch:
-    """Return what scores by name say about pairs, larger is better and equal a tie; NaN and None are not there.
+    """Return the comparisons of scores by name: larger is better, equal is a tie, NaN and None are missing.
 
-    Fewer than two scores compare nothing, and the vote is None.
+    The vote is None if there are fewer than two scores.
 
     Examples
     --------
@@ -179,7 +178,7 @@ def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
         else:
             raise InvalidLabelError(
                 f"comparison {place} of {one!r} and {two!r} is won by {said!r}, which is neither of them. Give "
-                "'first', 'second', 'tie', the name of the winner, or None for a reply that could not be read."
+                "'first', 'second', 'tie', the name of the winner, or None for an unreadable reply."
             )
         entries.append((one, two, outcome))
     about = {
@@ -212,16 +211,13 @@ def _name(item: Any) -> Hashable:
     return name
 
 
-# --- as arrays --------------------------------------------------------------------------------------------
-
-
 class ComparisonCounts(Counter[tuple[Any, ...]]):
-    """How often each judge gave each answer: sums that add, and all that is learned from.
+    """How often each judge gave each answer: sums that add, from which everything is learned.
 
     A key is the row, the judge (-1 for known rankings), the items shown first and second, the outcome, the question,
-    whether it is one of several runs, and the number of items of the ranking that it comes from (0 if it was asked).
-    Where few pairs of items are compared again and again, as in an arena, the counts are a few kilobytes; where every
-    prompt has items of its own, there are as many as comparisons.
+    whether it is one of several runs, and the number of items of its ranking (0 for a single comparison). In an arena,
+    where few pairs are compared many times, the counts are a few kilobytes; if every prompt has its own items, there
+    are as many counts as comparisons.
     """
 
     @classmethod
@@ -245,9 +241,9 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
         return id(self)
 
     def table(self, m: int, items: Sequence[Hashable] | None, rows: Iterable[Any] | None = None) -> PairVotes:
-        """Return the counts as arrays: of these rows, or of all in an order that does not depend on how they came.
+        """Return the counts as arrays: those of these rows, or all of them in a fixed order.
 
-        A ranking of k items counts as k - 1 votes, not as one per pair; a known one counts in full.
+        A ranking of k items counts as k - 1 votes, not as one per pair; a known ranking counts in full.
         """
         entries = list(self.items()) if rows is not None else sorted(self.items(), key=lambda entry: repr(entry[0]))
         known = any(key[1] < 0 for key in self)
@@ -276,6 +272,6 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> PairVotes:
-    """Return the votes of several rows as arrays; `items` are those of every row, where they are known."""
+    """Return the votes of several rows as arrays; `items` are those of every row, if they are declared."""
     n, m = observed.shape
     return ComparisonCounts.of(labels, observed, range(n), range(m)).table(m, items, range(n))

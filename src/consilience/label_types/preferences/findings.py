@@ -1,4 +1,4 @@
-"""What there is to say about comparisons and their judges: cycles, order effects, graphs that fall apart."""
+"""Findings about comparisons and their judges: cycles, order effects, disconnected items."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Diagnostic, Request, Severity
 from consilience.label_types.preferences.likelihood import PairVotes, totals
 
-#: Below this rank correlation with equal judges, one pair in ten has changed its order. Reporting only.
+#: At this rank correlation with the plain vote, one pair in ten has changed its order. Reporting only.
 DIFFERENT = 0.8
-#: An item with at least so many votes that is shown first less or more often than this has no random place: by chance
-#: one item in 50 with 10 votes, one in 20,000 with 40. Reporting only.
+#: Least number of votes on an item, and the range of the share in which it is shown first at random: by chance one item
+#: in 50 with 10 votes is outside, one in 20,000 with 40. Reporting only.
 MIN_SHOWN, SHOWN_FIRST = 10, (0.2, 0.8)
-#: A position bias beyond this lets the place win 67% of the time between equals. Reporting only.
+#: At this position bias the favored place wins 67% of the time between equals. Reporting only.
 LARGE_BIAS = 0.7
-#: Comparisons per item below which an arena tells little about its judges. Reporting only.
+#: With fewer comparisons per item an arena shows little about its judges. Reporting only.
 MIN_COMPARISONS = 4
 #: Names listed in a message.
 NAMED = 5
 
 
 def cycles(pairs: PairVotes) -> FloatArray:
-    """Return, per judge, which share of the triples that it put in an order goes round in a circle."""
+    """Return, per judge, the share of ordered triples that form a cycle."""
     width = pairs.width
     share = np.zeros(pairs.n_judges)
-    for judge in np.flatnonzero(pairs.comparisons > 2):  # fewer make no circle
+    for judge in np.flatnonzero(pairs.comparisons > 2):  # fewer cannot form a cycle
         own = pairs.where(pairs.judge == judge)
         there, group = np.unique(own.group, return_inverse=True)
         place = (group * width + own.first) * width + own.second
@@ -42,7 +42,7 @@ def cycles(pairs: PairVotes) -> FloatArray:
 
 
 def order_flips(pairs: PairVotes) -> FloatArray:
-    """Return, per judge, in which share of the pairs shown in both orders the answer went with the order."""
+    """Return, per judge, the share of pairs shown in both orders whose answer changed with the order."""
     own = pairs.where(pairs.shown > 0)
     low, high = np.minimum(own.first, own.second), np.maximum(own.first, own.second)
     cells, place = np.unique(np.stack([own.judge, own.group, low, high]), axis=1, return_inverse=True)
@@ -65,10 +65,7 @@ def about(
     tau: float,
     request: Request,
 ) -> list[Diagnostic]:
-    """Return findings about the comparisons and their judges, and whether weighing them changes the story.
-
-    `tau` is the rank correlation with the ranking by equal judges.
-    """
+    """Return findings about the comparisons and their judges; `tau` is the rank correlation with the plain vote."""
     found = []
 
     def tell(code: str, severity: Severity, message: str, sources: tuple[str, ...] = ()) -> None:
@@ -83,8 +80,8 @@ def about(
         tell(
             "order-not-random",
             "warning",
-            f"{_listed(odd)}: nearly always shown in the same place, so a judge's liking for the place looks like "
-            "one for the item. Show items in random order, or every pair in both orders.",
+            f"Nearly always shown in the same position: {_listed(odd)}. Position bias cannot be separated from "
+            "preference; show items in random order, or every pair in both orders.",
         )
     lost = np.array(pairs.unparsable[: len(request.sources)], dtype=np.int64)
     if lost.any():
@@ -98,8 +95,8 @@ def about(
         )
     never = [item for at, item in enumerate(items or ()) if at >= compared.shape[1] or not compared[:, at].any()]
     if never:
-        message = f"{_listed(never)}: never compared with anything; the place in the ranking means nothing. "
-        tell("never-compared", "warning", message + "Collect comparisons.")
+        message = f"Never compared: {_listed(never)}. Their places in the ranking are arbitrary; "
+        tell("never-compared", "warning", message + "collect comparisons, or leave these items out.")
     large = (np.abs(bias) > LARGE_BIAS) & (np.abs(bias) > 3.0 * bias_error) & np.isfinite(bias_error)
     if large.any():
         often = 1.0 / (1.0 + np.exp(-np.abs(bias)))
@@ -107,7 +104,7 @@ def about(
             f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'} answer in {often[judge]:.0%})"
             for judge in np.flatnonzero(large)
         ]
-        message = f"Position bias in even matches: {_listed(who)}. "
+        message = f"Judges favor a position between equal items: {_listed(who)}. "
         step = "The model corrects for it; showing both orders would confirm it."
         tell("position-bias", "info", message + step, request.named(large))
     if tau < DIFFERENT:
@@ -118,15 +115,15 @@ def about(
             "judges). Compare with predict_baseline(votes), and pass gold= with a known ranking to decide.",
         )
     if not pairs.per_prompt and pairs.count.sum() < MIN_COMPARISONS * max(int(compared.sum()), 1):
-        message = "Fewer than 4 comparisons per item: the qualities of the judges are mostly borrowed from each other. "
-        step = "Collect more comparisons before you trust them; the ranking itself is usable."
+        message = f"Fewer than {MIN_COMPARISONS} comparisons per item are too few to tell judges apart. "
+        step = "The ranking can be used; collect more comparisons before you rely on the qualities."
         tell("judges-not-identified", "info", message + step, request.sources)
     if run_correlation > 0.0:
         tell(
             "repeated-runs",
             "info",
-            f"Answers of one judge to one question correlate by {run_correlation:.2f} beyond what scores "
-            "explain, so that r runs count as r / (1 + (r - 1) rho) votes.",
+            f"Repeated answers of one judge to one question have a correlation rho of {run_correlation:.2f}, so r runs "
+            "count as r / (1 + (r - 1) rho) votes.",
         )
     return found
 
@@ -137,7 +134,7 @@ def _listed(names: Iterable[object]) -> str:
 
 
 def _disconnected(pairs: PairVotes, compared: BoolArray) -> str:
-    """Return a message about items that nobody compared with the others; empty where there are none."""
+    """Return a message about items that were not compared with the others; empty if all are connected."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -152,8 +149,8 @@ def _disconnected(pairs: PairVotes, compared: BoolArray) -> str:
     apart = [pairs.names[row][at] for at in np.flatnonzero((part[row] == smallest) & compared[row])]
     where = "The items" if pairs.n_groups == 1 else f"In {len(split)} of {pairs.n_groups} groups, items"
     return (
-        f"{where} fall into parts that nobody compared with each other (such as {_listed(apart)}); scores of "
-        "different parts have no common scale and their order is a guess. Collect comparisons between the parts."
+        f"{where} fall into parts that were not compared with each other (such as {_listed(apart)}), so the order "
+        "between parts is a guess. Collect comparisons between the parts."
     )
 
 

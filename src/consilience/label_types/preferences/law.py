@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
+from math import lgamma
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -143,7 +144,7 @@ class BradleyTerryLaw(Law):
         parts["agreement_votes"] = np.diag(parts["agreement_count"]).copy()
         if pairs.known:
             parts |= {f"gold_{name}": one[m, :m] for name, one in sums.items()}
-        found = replace(agreement_table(parts), linked=_same_noise(pairs))
+        found = replace(agreement_table(parts), linked=_same_noise(pairs), scatter=None)
         error = _at_least_binomial(found.value, found.error, parts["agreement_count"])
         if found.gold_value is None or found.gold_error is None:
             return replace(found, error=error)
@@ -160,7 +161,7 @@ class BradleyTerryLaw(Law):
         counts = np.stack([pairs.by_judge(pairs.count * (pairs.outcome == outcome)) for outcome in (-1, 0, 1)])
         total, ranked = counts.sum(axis=0), pairs.by_judge(1.0 - pairs.shown) > 0
         constant: BoolArray = (((counts > 0).sum(axis=0) == 1) & (total >= MIN_VOTES) & ~ranked)[: pairs.m]
-        # Where the order of all is the same, everybody may be right.
+        # If every judge always gives the same answer, each of them may be right.
         return constant if not constant[total[: pairs.m] > 0].all() else np.zeros_like(constant)
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ class BradleyTerryLaw(Law):
         """Return who may have no discrimination, and is wrong about nearly half of the pairs; not if all are."""
         wrong = cost_of_judge(parameters.slope, parameters.tie)
         slope, error = parameters.slope, parameters.slope_error
-        # Who is below zero by more than chance explains is not guessing, but votes upside down.
+        # A judge that is significantly below zero does not guess, but reverses the order.
         guessing: BoolArray = (slope <= NORMAL_95 * error) & (slope >= -REVERSED * error) & (wrong > NEARLY_HALF)
         return guessing & ~guessing.all()
 
@@ -291,8 +292,8 @@ class BradleyTerryLaw(Law):
         found = findings.about(own, self.items, first.bias, first.bias_error, first.run_correlation, tau, request)
         if table.m > 1 and not self.pair_table(statistics).usable.any():
             message = (
-                "No two judges compared the same two items often enough to see whether they repeat each other, so all "
-                "are taken as independent. Let several judges compare the same pairs."
+                "No two judges compared the same pairs often enough to show whether they copy each other, so all are "
+                "treated as independent. Have several judges compare the same pairs."
             )
             found.append(Diagnostic("judges-not-compared", "info", request.sources, message))
         return tuple(found)
@@ -346,10 +347,9 @@ def _same_noise(table: PairVotes) -> BoolArray:
     Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can. Groups grow as
     long as that explains more; then who does not belong there for sure is left out.
     """
-    from scipy.special import gammaln
 
     def worth(group: tuple[int, ...]) -> float:
-        ways = gammaln(table.m + 1) - gammaln(len(group) + 1) - gammaln(table.m - len(group) + 1)
+        ways = lgamma(table.m + 1) - lgamma(len(group) + 1) - lgamma(table.m - len(group) + 1)
         return _shared_noise(table, group) - ways if len(group) > 1 else 0.0
 
     linked = np.zeros((table.m, table.m), dtype=bool)
@@ -437,7 +437,7 @@ def _fitted(
 ) -> BradleyTerryParameters:
     """Return judges that explain the comparisons best, from where the trust engine sees them.
 
-    The engine saw the same comparisons, so that what it says of the discriminations is a start and no prior.
+    The engine saw the same comparisons, so its discriminations are a start, not a prior.
     """
     m = table.m
     weighted = table.weighted(np.r_[shared["share"], 1.0], shared["run_correlation"])
@@ -447,7 +447,7 @@ def _fitted(
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
     traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
     if table.per_prompt and polished and pairs.width <= DRAWN_ITEMS:
-        # As many prompts as are needed; they come in no order that means anything.
+        # Every few prompts are enough, because their order carries no information.
         step = max(round(len(pairs) / POLISHED_VOTES), 1)
         some = pairs.where(pairs.group % step == 0)
         some = replace(some, group=some.group // step, names=pairs.names[::step])

@@ -1,4 +1,4 @@
-"""Pairwise judgements: which of two answers is better, said by judges who differ in skill and in habits."""
+"""Pairwise judgments: which of two items is better, by judges who differ in skill and position bias."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ RANDOM_ITEMS = ("a", "b", "c", "d")
 class Preferences(LabelSpace):
     """Rankings of items from comparisons of two at a time.
 
-    A vote holds everything that a judge said about a row: a list of comparisons, each with the item shown ``first``,
-    the one shown ``second`` and the ``outcome`` ("first", "second", "tie", the name of the winner; None for a reply
-    that could not be read). A ranking, best first and ties as tuples, is a vote, too. The label of a row is a ranking.
-    `consilience.tables.read_preferences` makes such votes from a table with one row per comparison: all of them are
-    one row (an arena), or there is one row per prompt.
+    A vote has all comparisons of a judge in a row: a list of records with the item shown ``first``, the one shown
+    ``second`` and the ``outcome`` ("first", "second", "tie", the name of the winner; None for an unreadable reply). A
+    ranking, best first and ties as tuples, is also a vote. The label of a row is a ranking.
+    `consilience.tables.read_preferences` makes such votes from a table with one row per comparison: one row of votes
+    for all comparisons (an arena), or one per prompt.
 
-    The distance is the share of pairs, among those that both order, that stand in opposite order; a tie is half wrong.
+    The distance is the share of pairs in opposite order, among those that both compare; a tie is half wrong.
 
     Parameters
     ----------
     items
-        The names of what is compared, or None: whatever the votes name.
+        The names of the items, or None for all that occur in the votes.
     by
-        The column of a table whose values are the rows, such as "prompt"; None for one ranking of everything.
+        The column of a table with one row per value, such as "prompt"; None for one ranking of all items.
 
     Examples
     --------
@@ -121,10 +121,10 @@ class Preferences(LabelSpace):
         return as_object_array(rows)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one judge's comparisons of all pairs, in random order; its discrimination is the weight.
+        """Return the comparisons of all pairs, in random order, by one judge whose discrimination is the weight.
 
-        Scores are normal and in the order of the ranking. They belong to the center and its place, so that all judges
-        of it see the same ones, and what is hard to tell for one is hard for the others.
+        Scores are normal and in the order of the ranking. They depend only on the center and its place, so that all
+        judges see the same scores, and the same pairs are hard for all of them.
         """
         drawn = []
         for place, center in enumerate(centers):

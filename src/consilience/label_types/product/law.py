@@ -325,7 +325,7 @@ def part_there(records: Batch, name: str) -> BoolArray:
 
 
 def any_part(records: Batch) -> BoolArray:
-    """Return which labels hold anything at all; all of them where they are no records."""
+    """Return which labels hold anything at all; all of them if they are not records."""
     if records.dtype.names != (LABELS, OBSERVED):
         return np.ones(records.shape[:1], dtype=bool)
     names = records.dtype[LABELS].names or ()

@@ -1,4 +1,4 @@
-"""Records: a label has several fields, each of a label type of its own (the paper's mixed label types)."""
+"""Records: a label has several fields, each with its own label type (the paper's mixed label types)."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ __all__ = ["Product"]
 class Product(LabelSpace):
     """Records with one label per field: a class and a score, a ranking and a confidence.
 
-    A label is a dict; a field that is left out, or None, or NaN, is an abstention in this field alone. The cost of a
-    record is the sum of the costs of its fields, each divided by the cost of unrelated labels (so that no field
-    drowns the others) and multiplied by its weight. Every field is learned and inferred on its own: a source
-    may be good at one and poor at another.
+    A label is a dict. A field that is missing, None or NaN is an abstention in this field. The cost of a record is the
+    sum of the costs of its fields, each divided by its chance cost (so that no field dominates) and multiplied by its
+    weight. Every field is learned and labeled separately: a source may be good at one field and poor at another.
 
     Parameters
     ----------
     **factors
-        One label space per field; another `Product` is fine.
+        One label space per field, which may be another `Product`.
     weights
-        How much fields count in the cost of a record and in its confidence; 1 for those left out. Which label is best
-        in a field does not depend on it.
+        Weights of the fields in the cost and the confidence of a record; 1 by default. Labels do not depend on them.
 
     Examples
     --------
@@ -111,7 +109,7 @@ class Product(LabelSpace):
 
     @cached_property
     def _blank(self) -> np.dtype[Any]:
-        """Type of a record without any label, as far as the fields can make up labels."""
+        """Type of an empty record, for fields that can draw random labels."""
         kinds: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
         for name, space in self.factors.items():
             try:
@@ -165,7 +163,7 @@ class Product(LabelSpace):
         return self._dicts(any_part(batch), columns)
 
     def _dicts(self, there: BoolArray, columns: Mapping[str, tuple[IntArray, Batch]]) -> Batch:
-        """Return dicts with every field, None where it has no label; None for a record without any."""
+        """Return dicts with every field, None for missing labels; None for a record without any label."""
         records = as_object_array(dict.fromkeys(self.factors) if one else None for one in there)
         for name, (rows, labels) in columns.items():
             values = labels.tolist() if labels.ndim == 1 else list(labels)  # plain numbers, or one array per label
@@ -176,8 +174,8 @@ class Product(LabelSpace):
     def records(self, **tables: Any) -> npt.NDArray[np.object_]:
         """Return votes as records from one table per field, ``(n, m)`` or ``(n, m, *label_shape)``.
 
-        NaN and None abstain, and so does -1 among whole numbers where it is no label of the field. A cell that
-        is empty in every table is None.
+        NaN and None mean that a source abstains, and so does -1 in tables of integers if it is not a label of the
+        field. A cell that is empty in every table is None.
 
         Examples
         --------
@@ -203,8 +201,8 @@ class Product(LabelSpace):
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return the weighted sum of the costs of the fields; a field that either record lacks costs nothing.
 
-        The cost of a field is divided by that of unrelated labels, as far as it is known without votes: for `Scores`
-        twice the `variance`, or that of numbers spread over the `range`, or 2.
+        The cost of a field is divided by its chance cost without votes: for `Scores` twice the `variance`, or that of
+        numbers spread over the `range`, or 2.
         """
         total = np.zeros(len(left))
         for rate, (name, space) in zip(self.law.rate, self.factors.items(), strict=True):
@@ -215,7 +213,7 @@ class Product(LabelSpace):
 
     def unit(self, parameters: Any) -> Unit:
         parts = {name: space.unit(parameters[name]) for name, space in self.factors.items()}
-        meaning = "the costs of the fields together, each relative to that of unrelated labels"
+        meaning = "the sum of the costs of the fields, each relative to its chance cost"
         return Unit("relative_cost", meaning, is_share=False, parts=parts)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
@@ -237,7 +235,7 @@ class Product(LabelSpace):
         return pack(drawn, {name: part_there(centers, name) for name in self.factors})
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the best label of each field; a field without votes stays empty."""
+        """Return the best label of each field; a field without votes is empty."""
         found, there = {}, {}
         for name, space in self.factors.items():
             counted = np.where(part_there(votes, name), weights, 0.0)
@@ -249,8 +247,8 @@ class Product(LabelSpace):
         return pack(found, there)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        """Return a struct column with one child per field; null where a record or a field is missing."""
-        if batch.dtype.names is not None:  # as the space computes with them
+        """Return a struct column with one child per field, with nulls for missing records and fields."""
+        if batch.dtype.names is not None:  # encoded
             batch = self.as_labels(batch)
         rows = [None if is_missing(label) else label for label in batch]
         children = []
@@ -287,16 +285,13 @@ def _spread(found: Batch, rows: npt.NDArray[np.intp], n: int) -> Batch:
     return spread
 
 
-# --- what users write ------------------------------------------------------------------------------------
-
-
 def _as_record(value: Any, index: int, names: Collection[str]) -> Mapping[str, Any]:
-    """Return a record as a mapping, or say what is wrong with it."""
+    """Return a record as a mapping, or raise an error."""
     if is_dataclass(value) and not isinstance(value, type):
         value = {item.name: getattr(value, item.name) for item in fields(value)}
     if not isinstance(value, Mapping):
         raise InvalidLabelError(
-            f"label {plain_value(value)!r} is not a record. Give a dict with the fields {', '.join(names)}; leave out "
+            f"label {plain_value(value)!r} is not a record. Give a dict with the fields {', '.join(names)}, without "
             "those in which the source abstains.",
             index,
         )
@@ -307,14 +302,14 @@ def _as_record(value: Any, index: int, names: Collection[str]) -> Mapping[str, A
 
 
 def _unknown_field(name: Any, names: Collection[str], index: int | None = None) -> InvalidLabelError:
-    """Return the error for a field that there is not."""
+    """Return the error for an unknown field."""
     return InvalidLabelError(
         f"field {name!r} is unknown.{did_you_mean(name, names)} Fields: {', '.join(names)}.", index
     )
 
 
 def _as_column(values: list[Any]) -> Batch:
-    """Return labels as an array where they are numbers, or rows of numbers of one shape."""
+    """Return labels as an array of numbers if they are numbers or rows of one length, else of objects."""
     numeric = (bool, int, float, np.number, np.bool_, list, tuple, np.ndarray)
     if all(isinstance(value, numeric) for value in values):
         try:
@@ -327,7 +322,7 @@ def _as_column(values: list[Any]) -> Batch:
 
 
 def _as_cells_of(name: str, table: Any, minus_one_is_a_label: bool) -> npt.NDArray[np.object_]:
-    """Return a table of the labels of one field as ``(n, m)`` objects, None where a source abstains."""
+    """Return a table of the labels of one field as ``(n, m)`` objects, None for abstentions."""
     table = table if isinstance(table, (list, tuple)) else np.asarray(table)
     rows = [row.tolist() if isinstance(row, np.ndarray) and row.ndim == 1 else list(row) for row in table]
     widths = {len(row) for row in rows}

@@ -1,7 +1,7 @@
-"""Rankings from what people have at hand: orders, scores, top-k lists, pairwise preferences, PrefLib text.
+"""Rankings from orders, scores, top-k lists, pairwise preferences and PrefLib text.
 
-All of them return positions (int16; 0 = first, equal = tied, -1 = not seen), ready for `Votes.from_array`. Mind the
-difference between an item that a source did not see (-1) and one that it ranked below the others (tied last).
+All functions return positions (int16; 0 = first, equal = tied, -1 = not seen), ready for `Votes.from_array`. An item
+that a source did not see (-1) differs from one that it ranked below the others (tied last).
 """
 
 from __future__ import annotations
@@ -15,27 +15,28 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from consilience.arrays import as_floats
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.codes import read_each
 from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions
 
 _ORDERS = (list, tuple, np.ndarray)
-#: Numbers of a PrefLib file fit into 64 bits; more voters than this are counted, not listed.
-MOST_DIGITS, MOST_VOTERS = 18, 1 << 31
+#: Numbers of a PrefLib file fit into 64 bits.
+MOST_DIGITS = 18
 
 
 def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
     """Return positions ``(n, r)`` from orders, best first: lists of item numbers or names, in which tuples are ties.
 
-    Lists of lists of orders, or an object array of shape (n, m), hold one order per row and source, and give
-    ``(n, m, r)``. Where there is None, the positions are -1 throughout; then say
-    ``observed=(positions >= 0).any(axis=-1)`` to `Votes.from_array`.
+    Lists of lists of orders, or an object array of shape (n, m), have one order per row and source, and give
+    ``(n, m, r)``. None gives positions of -1; pass ``observed=(positions >= 0).any(axis=-1)`` to `Votes.from_array`
+    then.
 
     Parameters
     ----------
     items
-        Number or names of all items; the largest item number decides without it. Items that an order leaves out
-        are not seen; where they are meant to come last, use `positions_from_top_k`.
+        Number or names of all items; by default given by the largest item number. Items that an order leaves out are
+        not seen; if they are ranked last, use `positions_from_top_k`.
 
     Examples
     --------
@@ -63,10 +64,10 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
 
 
 def positions_from_top_k(lists: Any, items: int | Sequence[str]) -> Positions:
-    """Return positions from lists of the best items, given as in `positions_from_orders`; all others are tied behind.
+    """Return positions from lists of the best items, given as in `positions_from_orders`; all others are tied last.
 
-    "Ranked below" is not "not seen": a source that names its three favorites of seven did see the other four. For
-    items that it really was not shown, set the positions to -1 afterwards.
+    A source that names its three favorites of seven has seen the other four. For items that it was not shown, set the
+    positions to -1 afterwards.
 
     Examples
     --------
@@ -101,10 +102,9 @@ def positions_from_scores(
     >>> positions_from_scores([[0.2, 0.9, 0.85]], tie_tolerance=0.1)
     array([[1, 0, 0]], dtype=int16)
     """
-    try:
-        table = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidLabelError("The scores are not an array of numbers, one row of r scores per ranking.") from None
+    table = as_floats(scores)
+    if table is None:
+        raise InvalidLabelError("The scores are not an array of numbers. Give one row of r scores per ranking.")
     if table.ndim == 0 or table.shape[-1] == 0:
         raise InvalidLabelError(f"The scores have shape {table.shape}; the last axis must hold one score per item.")
     if not tie_tolerance >= 0:
@@ -135,10 +135,10 @@ def positions_from_scores(
 
 
 def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: Any = None) -> Positions:
-    """Return positions from pairwise preferences that amount to a ranking: lists of pairs (better, worse).
+    """Return positions from pairwise preferences that determine a ranking: lists of pairs (better, worse).
 
-    There is one list per row, or an object array (n, m) of them; None where a source abstains. The pairs, and those
-    of equally good items in `ties`, must settle the order of all items that occur. Items in no pair are not seen.
+    There is one list per row, or an object array (n, m) of lists, with None if a source abstains. The pairs, and the
+    pairs of equally good items in `ties`, must determine the order of all their items. Other items are not seen.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...
 
 
 def _read_each(cells: list[Any], shape: tuple[int, ...], read: Callable[[Any], Any]) -> list[Any]:
-    """Return what `read` makes of every cell; an error names the row and the source."""
+    """Return the results of `read` for all cells; an error names the row and the source."""
     try:
         return read_each(cells, read)
     except InvalidLabelError as error:
@@ -186,7 +186,7 @@ def _place(place: Sequence[Any]) -> str:
 
 
 def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
-    """Return the positions of one ranking: the only order in which the groups of ties can stand."""
+    """Return the positions of one ranking: the only possible order of the groups of ties."""
     strict: list[tuple[int, int]] = []
     equal: list[tuple[int, int]] = []
     for given, kept in ((pairs, strict), (tied, equal)):
@@ -195,7 +195,7 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
                 raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
             kept.append((codes.find(pair[0]), codes.find(pair[1])))
     if not (strict or equal) and not (pairs is None and tied is None):
-        raise InvalidLabelError("there is no pair. Use None where a source does not rank anything.")
+        raise InvalidLabelError("there is no pair. Use None if a source does not rank anything.")
     leader = list(range(codes.number or 0))  # of the group of ties
     for left, right in equal:
         old, new = leader[left], leader[right]
@@ -208,12 +208,12 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
         sorter.prepare()
     except CycleError as error:
         groups = error.args[1]
-        start = groups.index(min(groups))  # the first of them in the list of all items
+        start = groups.index(min(groups))  # begin with the first item
         circle = " > ".join(repr(codes.name(group)) for group in groups[start:-1] + groups[: start + 1])
         raise InvalidLabelError(
-            f"the preferences go in a circle: {circle}"
-            f"{' (tied items count as one)' if equal else ''}. Drop one of them; judgments that contradict each other "
-            "need a model of pairwise preferences (Bradley-Terry)."
+            f"the preferences form a cycle: {circle}"
+            f"{' (tied items count as one)' if equal else ''}. Drop one of them, or use Preferences (Bradley-Terry) "
+            "for judgments that contradict each other."
         ) from None
     place: dict[int, int] = {}
     while sorter.is_active():
@@ -221,8 +221,8 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
         if len(free) > 1:
             one, two = (codes.name(group) for group in free[:2])
             raise InvalidLabelError(
-                f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie; judgments that "
-                "make no whole ranking need a model of pairwise preferences (Bradley-Terry)."
+                f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie, or use Preferences "
+                "(Bradley-Terry) for judgments that are not a whole ranking."
             )
         place[free[0]] = len(place)
         sorter.done(*free)
@@ -237,20 +237,12 @@ class PrefLibProfile:
     counts: npt.NDArray[np.int64]
     names: tuple[str, ...]  # of the items; their numbers where the file gives none
 
-    def expanded(self) -> Positions:
-        """Return one ranking per voter."""
-        if self.counts.sum(dtype=np.float64) > MOST_VOTERS:
-            raise InvalidLabelError(
-                f"{self.counts.sum(dtype=np.float64):.3g} voters are too many to list. Use positions and counts."
-            )
-        return np.repeat(self.positions, self.counts, axis=0)
-
 
 def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") -> PrefLibProfile:
     r"""Return the rankings of PrefLib text (soc, soi, toc or toi): comment lines, then ``count: 1,2,{3,4}``.
 
-    Items that incomplete orders (soi, toi) leave out are not seen, or ranked "below" the listed ones, as in elections
-    where one lists favorites.
+    Items that incomplete orders (soi, toi) leave out are not seen, or with ``unlisted="below"`` ranked below the listed
+    ones, as in elections where voters list their favorites.
 
     Examples
     --------
@@ -291,7 +283,7 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
         counts.append(int(matched[1]))
         orders.append(order)
     if not orders:
-        raise InvalidLabelError("The text holds no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
+        raise InvalidLabelError("The text has no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
     listed = 1 + max(item for order in orders for group in order for item in group)
     size = declared or max(listed, *names, 0)
     if size > MOST_ITEMS:

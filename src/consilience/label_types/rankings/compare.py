@@ -1,7 +1,7 @@
-"""Comparing votes on rankings, pair of items by pair of items, and adding them up.
+"""Sums over pairs of items in votes on rankings.
 
-A ranking is a position per item, 0 for the first; equal positions are ties and negative ones are items not seen. Pairs
-of items i < j are numbered as in ``numpy.triu_indices(r, 1)``; a margin is the weight of "i before j" minus that of "j
+A ranking has a position per item, 0 for the first; equal positions are ties, negative ones are items not seen. Pairs of
+items i < j are numbered as in ``numpy.triu_indices(r, 1)``. A margin is the weight of "i before j" minus that of "j
 before i".
 """
 
@@ -12,17 +12,17 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.label_types.rankings.labels import UNSEEN, Positions, pair_order
 
-#: As many signs can be added up in one byte.
+#: The number of signs whose sum fits into one byte.
 _IN_A_BYTE = 127
-#: Signs that are in memory at a time.
+#: The number of signs in memory at a time.
 _MAX_SIGNS = 1 << 25
 
 
 def pair_sums(votes: Positions, observed: BoolArray) -> IntArray:
     """Return what each two sources have in common, summed over the rows of votes ``(n, m, r)``.
 
-    With S the pairs of items that two votes order alike minus those they order differently, and C those both order:
-    ``(5, m, m)`` sums of S, C, S * S, S * C and C * C.
+    Let S be the number of pairs that two votes order alike minus those they order differently, and C the number that
+    both order: ``(5, m, m)`` sums of S, C, S * S, S * C and C * C.
     """
     n, m, r = votes.shape
     sums = np.zeros((5, m, m))
@@ -45,7 +45,7 @@ def pair_sums(votes: Positions, observed: BoolArray) -> IntArray:
 def compare_votes(votes: Positions, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Compare votes ``(n, m, r)`` with one value per row and pair of items, positive where i comes before j.
 
-    Return ``(n, m)`` sums of the values of pairs ordered like that minus those ordered otherwise, and of their sizes.
+    Return ``(n, m)`` sums of the values, negative for pairs in opposite order, and of their sizes.
     """
     sums, sizes = np.empty((2, *votes.shape[:2]))
     for a in range(votes.shape[1]):
@@ -55,7 +55,7 @@ def compare_votes(votes: Positions, values: FloatArray) -> tuple[FloatArray, Flo
 
 
 def margins_of(votes: Positions, weights: FloatArray) -> FloatArray:
-    """Return ``(n, pairs)`` by how much of the weight ``(n, m)`` the votes ``(n, m, r)`` favor i before j."""
+    """Return the margins ``(n, pairs)`` of votes ``(n, m, r)`` with weights ``(n, m)``."""
     n, m, r = votes.shape
     margins = np.zeros((n, r * (r - 1) // 2))
     for a in range(m):

@@ -1,8 +1,8 @@
-"""Kemeny aggregation: the order of items that contradicts the least pair weight, with a certificate.
+"""Kemeny aggregation: the order of items that contradicts the least pair weight, with a lower bound.
 
-The input is a table of pair margins: for items i < j the total weight of the sources that put i before j, minus that
-of those that put j before i. The weighted Kemeny rule minimizes the summed ``|margin|`` of the pairs that an order
-contradicts. Borda and Copeland, which are cheaper and not optimal, stand beside it.
+The input is a table of margins: for items i < j the total weight of the sources that put i before j, minus that of
+those that put j before i. The weighted Kemeny rule minimizes the sum of ``|margin|`` over the pairs that an order
+contradicts. Borda and Copeland are cheaper and not optimal.
 
 Positive margins form a directed graph. Between its strongly connected components an order can respect every pair, so
 only these blocks have to be searched: small ones exactly, by a recursion over subsets, large ones by moving single
@@ -27,11 +27,15 @@ from consilience.partitions.threads import map_in_threads
 
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
-#: Scores that differ by less than this share of the largest margin are equal, whatever the order of summation.
+#: Scores that differ by less than this share of the largest margin are equal.
 _SAME_SCORE = 1e-9
-#: The lower bound of larger blocks would take longer than the search.
+#: Largest block that is solved exactly: memory and time double with every item.
+_EXACT = 15
+#: Orders from which the local search starts.
+_STARTS = 8
+#: Largest block with a lower bound; it would take longer than the search for larger ones.
 _BOUNDED = 500
-#: Cells of square matrices that are in memory at a time.
+#: Cells of square matrices in memory at a time.
 _MAX_CELLS = 1 << 22
 
 
@@ -65,14 +69,14 @@ class KemenyRankings:
 
     @property
     def gap(self) -> FloatArray:
-        """By how much a better ranking could cost less at the most; zero where optimal."""
+        """An upper bound of what a better ranking could save; zero if the ranking is optimal."""
         return self.cost - self.lower_bound
 
 
 def add_up(votes: Batch, weights: FloatArray) -> tuple[FloatArray, IntArray, BoolArray]:
-    """Return the pair margins of votes ``(n, m, r)``, where those of weight zero are not there.
+    """Return the margins of votes ``(n, m, r)``, the number of items of each row, and which items any vote sees.
 
-    Also the number of items of each row, and ``(n, r)`` whether any vote sees an item.
+    Votes of weight zero have no effect.
     """
     there = (weights > 0)[:, :, None]
     sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
@@ -90,8 +94,6 @@ def minimize_disagreement(
     r: int,
     sizes: npt.ArrayLike | None = None,
     *,
-    max_exact: int = 15,
-    starts: int = 8,
     seed: int = 0,
     n_threads: int = 1,
     exact: Literal["dp", "milp"] = "dp",
@@ -100,14 +102,13 @@ def minimize_disagreement(
 ) -> KemenyRankings:
     """Return the order of the items of every row that contradicts the least weight; costs are sums of ``|margin|``.
 
-    Margins ``(n, r (r - 1) / 2)`` of pairs i < j come in the order of ``numpy.triu_indices(r, 1)``. Only the first
-    ``sizes[t]`` of the r items of row t exist. Blocks of up to `max_exact` items, whose memory and time double with
-    every item, are solved exactly; larger ones by a local search from `starts` orders, and with ``exact="milp"`` as
-    integer programs until the time limit is over.
+    Margins ``(n, r (r - 1) / 2)`` of pairs i < j are in the order of ``numpy.triu_indices(r, 1)``. Only the first
+    ``sizes[t]`` of the r items of row t exist. Small blocks are solved exactly; larger ones by a local search, and with
+    ``exact="milp"`` as integer programs within the time limit.
 
-    Among equally good orders the choice follows the sum of an item's margins (Borda), then a random number that belongs
-    to the seed, the key of the row (its index without `keys`) and the item. So rows keep their result when they come in
-    another order, in parts, or go through several threads.
+    Equally good orders are decided by the sum of an item's margins (Borda), then by a random number that depends on the
+    seed, the key of the row (by default its index) and the item. So the result of a row does not depend on other rows
+    or on threads.
     """
     table, exists = _cleaned(margins, r, sizes)
     n, count = len(table), exists.sum(axis=1)
@@ -122,7 +123,7 @@ def minimize_disagreement(
         some = table[np.ix_(rows, second < size)]
         points = sum_by_item(np.sign(some), size)
         positions[rows, :size] = (size - 1 - points) / 2
-        # Wins minus losses are spread out the most where no majorities are cyclic or tied: no choice is left.
+        # Wins minus losses have the largest spread if majorities have no cycles and no ties: the order is unique.
         open_rows = np.einsum("ni,ni->n", points, points) < size * (size**2 - 1) // 3
         if not open_rows.any():
             return
@@ -133,7 +134,7 @@ def minimize_disagreement(
         square = np.take_along_axis(square, preferred[:, :, None], axis=1)
         square = np.take_along_axis(square, preferred[:, None, :], axis=2)
         states = hash_priority(names[left], seed)
-        orders, least, proven[left] = _solve_blocks(square, states, max_exact, starts, deadline)
+        orders, least, proven[left] = _solve_blocks(square, states, deadline)
         bound[left] = least * largest
         found = np.argsort(np.take_along_axis(preferred, orders, axis=1), axis=1)
         one, two = np.triu_indices(size, 1)
@@ -161,7 +162,7 @@ def rank_by_score(
 
 
 def sum_by_item(pairs: FloatArray, r: int) -> FloatArray:
-    """Return ``(n, r)``: the value of each pair added to its first item and taken from its second."""
+    """Return ``(n, r)``: the value of each pair added to its first item and subtracted from its second."""
     total = np.zeros((len(pairs), r))
     first = 0
     for item in range(r - 1):
@@ -182,7 +183,7 @@ def square_margins(margins: FloatArray, size: int) -> FloatArray:
 def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
     """Sort the items of each row so that strongly connected components follow each other in topological order.
 
-    An item reaches more items than any item of a later component, so their number is the key of the sort. Return the
+    The key of the sort is the number of items that an item reaches, which is larger in earlier components. Return the
     items ``(n, size)``, best first and by index within a component; and row, first and last place (exclusive) of each
     component of more than one item, ``(n_blocks, 3)``.
     """
@@ -199,7 +200,7 @@ def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _cleaned(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None) -> tuple[FloatArray, BoolArray]:
-    """Return margins, with 0 for ties and for pairs with an item that does not exist, and which items exist."""
+    """Return margins, with 0 for ties and for pairs with a missing item, and which items exist."""
     table = np.array(margins, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] != r * (r - 1) // 2 or not np.isfinite(table).all():
         raise ValueError(f"margins of {r} items are finite and of shape (n, {r * (r - 1) // 2}), got {table.shape}.")
@@ -223,28 +224,28 @@ def _preferred(scores: list[Batch], margins: FloatArray, keys: IntArray, seed: i
 
 
 def _solve_blocks(
-    square: FloatArray, states: npt.NDArray[np.uint64], max_exact: int, starts: int, deadline: float | None
+    square: FloatArray, states: npt.NDArray[np.uint64], deadline: float | None
 ) -> tuple[IntArray, FloatArray, BoolArray]:
     """Return the best orders found, lower bounds of their costs, and in which rows every block was solved exactly.
 
-    A deadline asks for integer programs.
+    With a deadline, integer programs are solved until then.
     """
     orders, blocks = find_blocks(square)
     length = blocks[:, 2] - blocks[:, 1]
     bound, proven = np.zeros(len(square)), np.ones(len(square), dtype=bool)
-    for size in np.unique(length[length <= max_exact]).tolist():
+    for size in np.unique(length[length <= _EXACT]).tolist():
         row, start, _ = blocks[length == size].T[:, :, None]
         places = start + np.arange(size)
         items = orders[row, places]
         found, cost_of_block = best_orders(np.maximum(square[row[:, :, None], items[:, :, None], items[:, None]], 0.0))
         orders[row, places] = np.take_along_axis(items, found, axis=1)
         np.add.at(bound, row[:, 0], cost_of_block)
-    for row, start, stop in blocks[length > max_exact]:
+    for row, start, stop in blocks[length > _EXACT]:
         from consilience.label_types.rankings.kernels import cycle_bound, search_order
 
         items = orders[row, start:stop].copy()
         inner = square[row][np.ix_(items, items)]
-        order, cost = search_order(inner, np.argsort(-inner.sum(axis=1), kind="stable"), starts, states[row])
+        order, cost = search_order(inner, np.argsort(-inner.sum(axis=1), kind="stable"), _STARTS, states[row])
         least = cycle_bound(inner.copy()) if len(inner) <= _BOUNDED else 0.0
         if deadline is not None:
             better, at_least = linear_ordering(inner[np.ix_(order, order)], cost, deadline)
@@ -257,7 +258,7 @@ def _solve_blocks(
 
 
 def _put_preferred_first(square: FloatArray, orders: IntArray) -> None:
-    """Swap tied neighbors that stand against the preference, in place: each item goes ahead as far as it can."""
+    """Move each item ahead of tied neighbors that are less preferred, in place."""
     for last in range(1, orders.shape[1]):
         rows = np.arange(len(orders))
         for place in range(last, 0, -1):
@@ -271,9 +272,9 @@ def _put_preferred_first(square: FloatArray, orders: IntArray) -> None:
 def linear_ordering(matrix: FloatArray, cost: float, deadline: float) -> tuple[IntArray, float]:
     """Return a best order of one block and a lower bound of its cost, by integer programming.
 
-    ``x_ij = 1`` puts i before j, for i < j; ``0 <= x_ij + x_jk - x_ik <= 1`` forbids cycles. There are too many of
-    these constraints to write down, so those that a solution breaks are added until none is; the relaxation comes
-    first. The identity is the order already known, at the cost given.
+    ``x_ij = 1`` puts i before j, for i < j; ``0 <= x_ij + x_jk - x_ik <= 1`` forbids cycles. There are too many such
+    constraints, so those that a solution violates are added until there are none, first for the relaxation. The
+    identity is the known order with the given cost.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
@@ -283,7 +284,7 @@ def linear_ordering(matrix: FloatArray, cost: float, deadline: float) -> tuple[I
     column = np.zeros((size, size), dtype=np.int64)
     column[pairs] = np.arange(len(pairs[0]))
     gain = matrix[pairs]
-    base = float(np.maximum(gain, 0.0).sum())  # every x = 0 loses all positive margins; x = 1 loses the negative ones
+    base = float(np.maximum(gain, 0.0).sum())  # the cost of x = 0, which contradicts all positive margins
     i, j, k = np.ogrid[:size, :size, :size]
     triples = np.empty((0, 3), dtype=np.int64)
     best, bound, integral = np.arange(size), 0.0, False

@@ -1,4 +1,4 @@
-"""Rankings as users write them, and as positions: items by number or name, orders of names, positions without gaps."""
+"""Rankings as users write them, and as positions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Positions = npt.NDArray[np.int16]
 
 #: Position of an item that the source did not see.
 UNSEEN = -1
-#: Position of an item that the row does not have, where rows differ in their number of items.
+#: Position of an item that a row does not have, if rows differ in their number of items.
 ABSENT = -2
-#: The most items whose positions fit the type.
+#: The largest number of items whose positions fit the type.
 MOST_ITEMS = 32767
 
 _GROUPS = (tuple, set, frozenset)
@@ -29,14 +29,14 @@ _GROUPS = (tuple, set, frozenset)
 
 @dataclass(frozen=True)
 class ItemCodes:
-    """The numbers of items that are given by number or by name; None where their number or names are not known."""
+    """The number and names of items, each None if unknown."""
 
     number: int | None
     names: tuple[str, ...] | None
 
     @classmethod
     def of(cls, items: int | Iterable[str] | None) -> ItemCodes:
-        """Return the codes of this many items, or of items with these names, or say what is wrong with them."""
+        """Return the codes of so many items, or of items with these names, or raise an error."""
         if items is None:
             return cls(None, None)
         names, number = read_names(items, "item", f"items={items!r}", text=True)
@@ -64,7 +64,7 @@ class ItemCodes:
         return int(item)
 
     def name(self, code: int) -> str | int:
-        """Return what an item is called: its name, or its number where it has none."""
+        """Return the name of an item, or else its number."""
         return code if self.names is None else self.names[code]
 
     def groups(self, order: Any) -> list[list[int]]:
@@ -77,20 +77,20 @@ class ItemCodes:
         groups = [[self.find(item) for item in entry] for entry in entries if len(entry)]
         listed = [item for group in groups for item in group]
         if not listed:
-            raise InvalidLabelError("the order is empty. Use None where a source does not rank anything.")
+            raise InvalidLabelError("the order is empty. Use None if a source does not rank anything.")
         if len(set(listed)) < len(listed):
             twice = next(item for item in listed if listed.count(item) > 1)
             raise InvalidLabelError(f"item {self.name(twice)!r} is listed twice. List each item once; ties are tuples.")
         return groups
 
     def positions(self, order: Any) -> list[int]:
-        """Return one position per item; what an order leaves out is not seen."""
+        """Return one position per item; items that the order leaves out are not seen."""
         place_of = {item: place for place, group in enumerate(self.groups(order)) for item in group}
         return [place_of.get(item, UNSEEN) for item in range(self.number or 0)]
 
 
 class NamedOrder(list[Any]):
-    """An order of names, best first, which knows all names of its row; what it leaves out is not seen."""
+    """An order of names, best first, with all names of its row; names that it leaves out are not seen."""
 
     def __init__(self, order: Iterable[Any], names: tuple[str, ...]) -> None:
         super().__init__(order)
@@ -107,7 +107,7 @@ def order_of(positions: Iterable[int], names: tuple[str, ...]) -> list[Any]:
 
 
 def names_of(cell: Any) -> list[str]:
-    """Return the names in an order, or in a dict of positions; none where it has none."""
+    """Return the names in an order, or in a dict of positions."""
     if isinstance(cell, NamedOrder):
         return list(cell.names)
     entries = cell if isinstance(cell, (list, tuple, dict)) else ()
@@ -116,9 +116,9 @@ def names_of(cell: Any) -> list[str]:
 
 
 def with_names_of_rows(labels: Batch, names: Iterable[tuple[str, ...]]) -> Batch:
-    """Return labels of rows that have names: orders know the names of their row, positions become orders.
+    """Return labels as orders of names that know the names of their row; positions become orders.
 
-    What is not a name of the row is left out.
+    Entries that are not names of the row are dropped.
     """
 
     def of_row(label: Any, own: tuple[str, ...]) -> Any:
@@ -135,7 +135,7 @@ def with_names_of_rows(labels: Batch, names: Iterable[tuple[str, ...]]) -> Batch
 
 
 def order_of_text(text: str) -> list[Any]:
-    """Return an order written as text (``tea > milk = juice``), best first; names that are tied as a tuple."""
+    """Return an order written as text (``tea > milk = juice``), best first, with ties as tuples."""
     groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
     if not all(name for group in groups for name in group):
         raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
@@ -143,18 +143,18 @@ def order_of_text(text: str) -> list[Any]:
 
 
 def read_orders(cells: Batch) -> Batch:
-    """Return cells in which orders such as ``a > b = c`` are lists of names; whatever is not text stays as it is."""
+    """Return cells with orders such as ``a > b = c`` as lists of names; other cells stay as they are."""
     return as_object_array(read_each(cells, lambda cell: order_of_text(cell) if isinstance(cell, str) else cell))
 
 
 def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray[Any]) -> Positions:
-    """Return the place of each key among the kept ones of its row, smallest first; `other` elsewhere."""
+    """Return the rank of each key among the kept ones of its row, smallest first; `other` for the rest."""
     order = np.lexsort((keys, ~kept), axis=-1)
     return np.where(kept, np.argsort(order, axis=-1), other).astype(np.int16)
 
 
 def pair_order(positions: Batch) -> npt.NDArray[np.int8]:
-    """Return 1 for each pair of items i < j of which i comes first, -1 if j does, 0 if they are not in an order."""
+    """Return 1 for each pair of items i < j with i first, -1 with j first, 0 if they are not ordered."""
     left, right = np.triu_indices(positions.shape[-1], 1)
     one, two = positions[..., left], positions[..., right]
     return ((one >= 0) & (one < two)).view(np.int8) - ((two >= 0) & (two < one)).view(np.int8)
@@ -167,14 +167,11 @@ def of_width(table: Batch, width: int) -> Batch:
     return result
 
 
-# --- labels as users write them ---------------------------------------------------------------------------
-
-
 def read_rankings(labels: Any, codes: ItemCodes, *, ragged: bool, allow_ties: bool) -> Positions:
-    """Return positions without gaps ``(n, r)``, or say which label is wrong.
+    """Return positions without gaps ``(n, r)``, or raise an error about the first wrong label.
 
-    Rows may have fewer items than `codes` where they are ragged: -2 is not an item of this row. Two ways of counting
-    are understood: the group behind a tie follows at once (0, 1, 1, 2), or skips one place per tied item (0, 1, 1, 3).
+    If `ragged`, rows may have fewer items than `codes`, padded with -2. The position after a tie may follow at once
+    (0, 1, 1, 2), or skip one place per tied item (0, 1, 1, 3).
     """
     expected = "a list with the position of each item"
     if not ragged:
@@ -211,20 +208,20 @@ def read_rankings(labels: Any, codes: ItemCodes, *, ragged: bool, allow_ties: bo
             raise InvalidLabelError(f"{fact}. {step}", index)
         table = of_width(table, codes.number) if ragged else table
     if not ragged and not exists.all():
-        step = "-1 is not seen; -2 says that a row has no such item, which is possible with ragged=True only"
+        step = "-1 is not seen; -2 means that a row lacks the item, which is possible with ragged=True only"
         _refuse(table, ~exists.all(axis=1), "holds a position below -1", step)
     return _without_gaps(table, allow_ties)
 
 
 def _read_cells(cells: list[Any], codes: ItemCodes, expected: str) -> tuple[Batch, IntArray]:
-    """Return ``(n, longest)`` positions of labels that may be lists, arrays, orders of names, or dicts; and sizes."""
+    """Return ``(n, longest)`` positions of labels given as lists, arrays, orders of names or dicts, and their sizes."""
     flat = _flat_numbers(cells)
     if flat is None:
         cells = read_each(cells, lambda cell: _read_cell(cell, codes, expected))
         flat = np.array([float(value) for row in cells for value in row])
     sizes = np.array([len(cell) for cell in cells], dtype=np.int64)
     if not sizes.all():
-        raise InvalidLabelError("the ranking is empty. Use None where a source abstains.", int(np.argmin(sizes)))
+        raise InvalidLabelError("the ranking is empty. Use None if a source abstains.", int(np.argmin(sizes)))
     width = int(sizes.max(initial=0))
     table = np.full((len(cells), width), ABSENT, dtype=flat.dtype if flat.dtype.kind == "f" else np.int64)
     table[np.arange(width) < sizes[:, None]] = flat
@@ -232,7 +229,7 @@ def _read_cells(cells: list[Any], codes: ItemCodes, expected: str) -> tuple[Batc
 
 
 def _flat_numbers(cells: list[Any]) -> Batch | None:
-    """Return the numbers of all cells in one array, or None where a cell is anything but a list of numbers."""
+    """Return the numbers of all cells in one array, or None if a cell is not a list of numbers."""
     kinds = set(map(type, cells))
     if not kinds <= {list, tuple, np.ndarray}:
         return None
@@ -248,14 +245,13 @@ def _read_cell(cell: Any, codes: ItemCodes, expected: str) -> list[Any]:
     records = isinstance(cell, (list, tuple)) and any(isinstance(one, dict) and "first" in one for one in cell)
     if records or getattr(cell, "outcome", None) is not None:
         raise InvalidLabelError(
-            f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles and "
-            "depend on the order shown. Use Preferences, with tables.read_preferences(table, by=...) for one "
-            "ranking per row."
+            f"label {str(cell)[:80]} has comparisons of two items at a time, not a ranking. Use Preferences, with "
+            "tables.read_preferences(table, by=...) for one ranking per row."
         )
     if isinstance(cell, dict):
         if codes.names is None:
             raise InvalidLabelError(
-                f"label {str(cell)[:80]} is a dict, but the items have no names. Say Rankings([...])."
+                f"label {str(cell)[:80]} is a dict, but the items have no names. Name them: Rankings([...])."
             )
         positions: list[Any] = [UNSEEN] * len(codes.names)
         for name, value in cell.items():
@@ -275,8 +271,8 @@ def _read_cell(cell: Any, codes: ItemCodes, expected: str) -> list[Any]:
     if isinstance(cell, NamedOrder) or any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
         if codes.names is None:
             raise InvalidLabelError(
-                f"label {str(entries)[:80]} is an order, not a list of positions. To use names, say Rankings([...]); "
-                "Rankings.positions_from_orders turns orders into positions."
+                f"label {str(entries)[:80]} is an order, not a list of positions. Name the items: Rankings([...]), or "
+                "convert orders with Rankings.positions_from_orders."
             )
         return codes.positions(entries)
     wrong = [entry for entry in entries if not _is_number(entry)]
@@ -290,10 +286,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
-    """Return positions that count the better groups, in an array of their own; refuse gaps."""
+    """Return a copy of the positions in which each counts the better groups; gaps are refused."""
     n, r = table.shape
     if 0 < r < 64 and table.min() >= ABSENT and table.max() < r:
-        # Sets of positions as bits, which are dense if they are one less than a power of two: much the fastest way.
+        # The fastest check: a set of positions as bits has no gaps if it is one less than a power of two.
         bit = np.append(np.uint64(1) << np.arange(r, dtype=np.uint64), np.zeros(2, dtype=np.uint64))
         small: Positions = table.astype(np.int16)
         used = np.zeros(n, dtype=np.uint64)
@@ -306,11 +302,11 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     _refuse(table, np.any(table < ABSENT, axis=1), "holds a position below -1", step)
     seen = table >= 0
     count = seen.sum(axis=1)
-    step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
+    step = "Use None if a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
     _refuse(table, count == 0, "ranks no item", step)
     _refuse_gaps(table, (table >= count[:, None]).any(axis=1))
     whole = table.astype(np.int64)
-    # How many items stand at each position; those that are not seen or do not exist, in two more columns.
+    # The number of items at each position; items that are not seen or do not exist are in two more columns.
     cells = (r + 2) * np.arange(n)[:, None] + np.where(seen, whole, whole + r + 2)
     items_at = np.bincount(cells.ravel(), minlength=n * (r + 2)).reshape(n, r + 2)[:, :r]
     if not allow_ties:

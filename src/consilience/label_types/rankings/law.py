@@ -26,7 +26,7 @@ from consilience.label_types.vote_correlation import gls_weights
 
 #: Largest weight: neighbors are swapped once in 3,000 votes.
 MAX_WEIGHT = 8.0
-#: A source at or below chance still decides where nobody else speaks.
+#: A source at or below chance still decides if no other source votes.
 LEAST_WEIGHT = 1e-6
 #: Where no number of items is declared, rankings of so many are expected at least; a sample of the votes shows more.
 MAX_RAGGED = 128

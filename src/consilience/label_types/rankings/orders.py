@@ -1,8 +1,8 @@
 """Sums and least costs over all orders of a few items, by a recursion over the sets of items that can come first.
 
-What an order costs, or how probable it is, is put together from steps: item i after the set S of the items before it,
-which is put together from one value for each item of S. So sums over all ``r!`` orders have ``r 2^r`` terms. NumPy does
-few rows at once, in logarithms if need be; compiled loops, which have to be loaded, do many.
+The cost or probability of an order is composed of steps: item i after the set S of the items before it, which is
+composed of one value for each item of S. So sums over all ``r!`` orders have ``r 2^r`` terms. NumPy does few rows, in
+logarithms if necessary; compiled loops, which take time to load, do many.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-#: Terms of a recursion that NumPy adds up in less time than compiled loops take to load.
+#: For fewer terms NumPy is faster than loading the compiled loops.
 FEW_TERMS = 1 << 19
-#: Every factor of a posterior is at most 1, so nothing that underflowed matters where the normalizer is larger.
+#: Every factor of a posterior is at most 1, so terms that underflow do not matter if the normalizer exceeds this.
 TRUSTED = 1e-200
 #: Differences below this share of the largest margin are rounding errors.
 TIE = 1e-12
@@ -43,7 +43,7 @@ def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
 def best_orders(price: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the orders of least cost ``(n, size)``, best item first, and their costs, by ``price[t, i, j]`` of j < i.
 
-    The largest price is about 1. Of equally good orders the one that has larger numbers last is returned.
+    The largest price is about 1. Among equally good orders, larger numbers come last.
     """
     n, size, _ = price.shape
     if n * size << size > FEW_TERMS:
@@ -85,7 +85,7 @@ def _sum_orders(margins: FloatArray, size: int, *, in_logs: bool) -> tuple[Float
 
 @lru_cache(maxsize=16)
 def _ways(size: int) -> list[tuple[IntArray, IntArray, IntArray]]:
-    """Return for each number of items the sets of so many, their members, and the sets without each of these."""
+    """Return, for each size, the sets of this size, their members, and the sets without each member."""
     inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
     found = []
     for count in range(1, size + 1):
@@ -96,7 +96,7 @@ def _ways(size: int) -> list[tuple[IntArray, IntArray, IntArray]]:
 
 
 def _steps(value: FloatArray, times: Callable[..., FloatArray], nothing: float) -> FloatArray:
-    """Return ``(sets, size, n)`` what item i after each set has, from its values ``(i, j, n)``."""
+    """Return the step values ``(sets, size, n)`` of item i after each set, from values ``(i, j, n)``."""
     size, _, n = value.shape
     step = np.full((1 << size, size, n), nothing)
     for item in range(size):
@@ -111,10 +111,10 @@ def _totals(
     nothing: float,
     from_end: bool = False,
 ) -> FloatArray:
-    """Return ``(sets, n)`` totals over the orders of each set, or over those of the items outside of it."""
+    """Return ``(sets, n)`` totals over the orders of each set, or of its complement."""
     sets, size, n = step.shape
     total = np.full((sets, n), nothing)
-    flip = sets - 1 if from_end else 0  # from the end, a set stands for the items outside
+    flip = sets - 1 if from_end else 0  # from the end, a set stands for its complement
     for here, members, without in _ways(size):
         known = without ^ flip
         before = (here ^ flip)[:, None] if from_end else known

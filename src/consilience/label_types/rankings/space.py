@@ -31,7 +31,7 @@ from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
 from consilience.label_types.rankings.mallows import sample_mallows
 from consilience.lazy import pyarrow as pa
 
-#: Numbers of items of random rankings where no number is declared.
+#: Numbers of items of random rankings if no number is declared.
 FEWEST, MOST = 3, 7
 
 
@@ -40,31 +40,31 @@ class Rankings(LabelSpace):
     """Rankings of items: full, partial, tied, top-k.
 
     A label is a position per item: 0 = first, equal positions = tied, -1 = not seen by this source. An item that a
-    source ranked below the others (a top-k list) is not unseen but tied last; the difference matters much.
-    Positions behind a tie may follow at once (0, 1, 1, 2) or skip a place (0, 1, 1, 3).
+    source ranked below the others (a top-k list) is tied last, not unseen; the difference matters. Positions after a
+    tie may follow at once (0, 1, 1, 2) or skip a place (0, 1, 1, 3).
 
-    Where the items have names, a label may also be a list of names, best first, with ties as tuples, or a dict
-    ``{name: position}``; items that it leaves out are not seen. Predictions come back as lists of names then, and as
-    positions where the votes were numbers.
+    If the items have names, a label may also be a list of names, best first, with ties as tuples, or a dict
+    ``{name: position}``; items that it leaves out are not seen. Predictions are lists of names, or positions if the
+    votes are numbers.
 
-    Where rows have items of their own (the documents of a query), ``Rankings(None)`` takes orders of names as well, and
-    returns them: the names of a row are those that some source lists there. As positions, labels are lists or arrays of
+    If each row has its own items (the documents of a query), ``Rankings(None)`` also takes orders of names and returns
+    them: the names of a row are those that some source lists there. As positions, labels are lists or arrays of
     different lengths. All sources must rank the same items of a row in the same sequence, with -1 for those they did
-    not see; -2 at the end of a row of a rectangular array pads it.
+    not see; -2 pads the rows of a rectangular array.
 
     Parameters
     ----------
     items
-        The number of items, their names, or None: the number differs from row to row.
+        The number of items, their names, or None if the number differs from row to row.
     allow_ties
-        Whether a vote may hold ties.
+        Whether a vote may have ties.
     ragged
-        Whether the number of items differs from row to row, with `items` as the largest; it does where that is None.
+        Whether rows differ in their number of items, with `items` as the largest; always if that is None.
     signed
         Whether a source may be worse than random.
     exact
-        Predictions of up to 15 items, and longer ones without large cycles of majorities, are always the best ones.
-        What remains goes to a local search with a lower bound ("dp") or to integer programming ("milp").
+        Predictions of up to 15 items, and longer ones without large cycles of majorities, are always optimal. The
+        others come from a local search with a lower bound ("dp") or from integer programming ("milp").
     time_limit
         Seconds for all integer programs of a call together.
 
@@ -96,8 +96,8 @@ class Rankings(LabelSpace):
         codes = ItemCodes.of(self.items)
         if codes.names is not None and self.ragged:
             raise InvalidLabelError(
-                "Items that have names are the same in every row, so ragged=True contradicts them. Leave it out; "
-                "what a source did not see is left out of its ranking."
+                "Named items are the same in every row, so ragged=True contradicts them. Leave it out; items that a "
+                "source did not see are left out of its ranking."
             )
         if self.exact not in ("dp", "milp"):
             raise InvalidLabelError(f"exact={self.exact!r} is unknown. Use 'dp' or 'milp'.")
@@ -115,12 +115,12 @@ class Rankings(LabelSpace):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Names of the items, where they have some."""
+        """Names of the items, if they have names."""
         return None if self.items is None or isinstance(self.items, int) else tuple(self.items)
 
     @property
     def n_items(self) -> int | None:
-        """Number of items, or the largest; None where none is declared."""
+        """Number of items, or the largest number; None if none is declared."""
         return self.items if self.items is None or isinstance(self.items, int) else len(self.items)
 
     @property
@@ -129,7 +129,7 @@ class Rankings(LabelSpace):
         return RankingLaw(self.n_items, self.signed, self.ragged, self.exact, self.time_limit, typical)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
+        """Return the number of pairs in opposite order, among those that both order."""
         return np.asarray((_agreed(left, right) < 0).sum(axis=1), dtype=np.float64)
 
     def embed(self, batch: Batch) -> FloatArray:
@@ -138,15 +138,15 @@ class Rankings(LabelSpace):
         return pair_order(batch)[:, np.lexsort((earlier, later))].astype(np.float64)  # more items add coordinates
 
     def kendall_error(self, predicted: Any, gold: Any) -> float:
-        """Return which fraction of the pairs that the gold rankings order is wrong, averaged over the rankings.
+        """Return the mean fraction of wrong pairs, among those that the gold rankings order.
 
         A pair that the prediction leaves open (a tie, an unseen item) is half wrong. Rows without a prediction, or
-        whose gold orders nothing, are left out.
+        without an ordered pair in gold, are left out.
 
         Parameters
         ----------
         predicted, gold
-            n labels each, as users write them; None, or -1 throughout, means no label.
+            n labels each; None, or -1 throughout, means no label.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class Rankings(LabelSpace):
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random rankings without ties.
 
-        Where no number of items is declared, they have 3 to 7 items; row t of every call has the same number.
+        If no number of items is declared, they have 3 to 7 items, and row t of every call has the same number.
         """
         width = MOST if self.n_items is None else self.n_items
         sizes = np.full(n, width) if self.n_items is not None else FEWEST + np.arange(n) % (MOST - FEWEST + 1)
@@ -200,7 +200,7 @@ class Rankings(LabelSpace):
         return labels if names is None else with_names_of_rows(labels, names)
 
     def _row_names(self, votes: Batch, observed: BoolArray) -> list[tuple[str, ...]] | None:
-        """Return the names that occur in each row of votes; None where these are positions or all rows share names."""
+        """Return the names in each row of votes; None if votes are positions or all rows share names."""
         if self.items is not None or votes.dtype != object or votes.ndim != 2:
             return None
         names = [
@@ -221,9 +221,9 @@ class Rankings(LabelSpace):
         return as_object_array(order_of(row, self.names) for row in batch.tolist())
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the weighted Kemeny ranking: the one of least weighted distance to the votes.
+        """Return the weighted Kemeny ranking, which has the least weighted distance to the votes and no ties.
 
-        It has no ties. An item that no source sees is unseen in it.
+        An item that no source sees is unseen in it.
         """
         margins, sizes, seen = add_up(votes, weights)
         positions = among_seen(minimize_disagreement(margins, votes.shape[2], sizes).positions, seen)
@@ -232,7 +232,7 @@ class Rankings(LabelSpace):
         return positions.astype(np.int16)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one draw per center from the Mallows law; the draw has no ties, and sees what the center sees.
+        """Return one draw per center from the Mallows law, without ties and with the same unseen items.
 
         Ties of a center are broken at random first.
         """
@@ -244,7 +244,7 @@ class Rankings(LabelSpace):
         return np.where(seen, votes, centers).astype(np.int16)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        """Return positions as list<int16>; null where there is no ranking. Names become positions."""
+        """Return positions as list<int16>, with nulls for missing rankings. Names become positions."""
         column = batch if isinstance(batch, np.ndarray) else as_object_array(batch)
         present = _present(column)
         table = self.as_batch(column[present]) if present.any() else np.zeros((0, 0), dtype=np.int16)
@@ -255,7 +255,7 @@ class Rankings(LabelSpace):
         return pa.ListArray.from_arrays(offsets, values, mask=pa.array(~present))
 
     def from_arrow(self, column: pa.Array) -> Batch:
-        """Return positions: ``(n, r)``, with -1 throughout where there is no ranking; or objects where ragged."""
+        """Return positions ``(n, r)``, with -1 throughout for missing rankings; or objects if ragged."""
         rows = column.to_pylist()
         if self.ragged or any(row is not None and len(row) != self.n_items for row in rows):
             return as_object_array(None if row is None else np.array(row, dtype=np.int64) for row in rows)
@@ -270,7 +270,7 @@ def _agreed(left: Batch, right: Batch) -> npt.NDArray[np.int8]:
 
 
 def _present(column: Batch) -> BoolArray:
-    """Return which labels are there: not None, and not -1 throughout."""
+    """Return which labels are present: not None, and not -1 throughout."""
     if column.ndim == 2 and column.dtype.kind in "iu":
         return np.asarray((column >= 0).any(axis=1))
 

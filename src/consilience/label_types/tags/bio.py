@@ -1,4 +1,4 @@
-"""Spans of text as tags, one per position: B-X begins a span of type X, I-X goes on with it, O is outside."""
+"""Spans of text as tags, one per position: B-X begins a span of type X, I-X continues it, O is outside."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spans_to_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str
 def bio_to_spans(tags: Sequence[str | None]) -> list[tuple[int, int, str]]:
     """Return the spans that BIO tags mark, as ``(start, end, type)`` with the end exclusive.
 
-    An I that goes on with nothing (after O, or after another type) begins a span; None is outside.
+    An I after O or after another type begins a span; None is outside.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def bio_to_spans(tags: Sequence[str | None]) -> list[tuple[int, int, str]]:
 
 
 def follows_bio(names: Sequence[str]) -> bool:
-    """Return whether tags are named as BIO has it: O, B-X and I-X, and every I-X has its B-X."""
+    """Return whether tags have BIO names: O, B-X and I-X, with a B-X for every I-X."""
     inside = [name for name in names if name == "I" or name.startswith("I-")]
     begins = all(_tag("B", _split(name)[1]) in names for name in inside)
     known = all(name == OUTSIDE or name in ("B", "I") or name[:2] in ("B-", "I-") for name in names)
@@ -71,7 +71,7 @@ def follows_bio(names: Sequence[str]) -> bool:
 
 
 def may_follow(before: str, after: str) -> bool:
-    """Return whether a tag may follow another; a sequence begins as after O."""
+    """Return whether a tag may follow another; the first tag of a sequence follows O."""
     (mark, kind), (mark_before, kind_before) = _split(after), _split(before)
     return mark != "I" or (mark_before in ("B", "I") and kind_before == kind)
 

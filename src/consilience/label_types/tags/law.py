@@ -39,7 +39,7 @@ MAX_JOINT = 20_000_000
 LEAST_RATE = 1e-4
 #: Ways to guess that are averaged: evenly (0), each answer as often as it is given (1), and half-way.
 GUESSES = (0.0, 0.5, 1.0)
-#: The part of a vote that goes to what the sources answer overall: it decides ties and nothing else.
+#: Share of a vote that goes to the overall frequencies of the answers. It only decides ties.
 FAVORED = 1e-6
 #: Every possible first tag and step counts as seen this often before any vote (Jeffreys' prior). The strength is not
 #: left to the evidence, as EM starts from tags that do not depend on each other, and evidence would keep them so.
@@ -178,7 +178,7 @@ class TagLaw(Law):
         found = alike_square - 2.0 * rate * asked_alike + rate**2 * asked_square
         excess = max(1.0, float(found[off].sum()) / max(float(expected[off].sum()), 1e-12))
         scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
-        # One question more could have gone either way, so that no agreement is certain.
+        # The next question could have been answered either way, so no agreement is certain.
         variance_of_mean = excess * (scatter / scale**2 + 1.0 / np.maximum(asked, 1.0) ** 2)
         sums = _item_sums("", total / scale, variance_of_mean, np.where(off, items, 0.0))
         sums["agreement_votes"] = np.diag(items)
@@ -186,7 +186,9 @@ class TagLaw(Law):
             gold = statistics["gold"]
             value, error = _gold_agreement(gold, own, pooled)
             sums |= _item_sums("gold_", value, excess * error, statistics["gold_counts"].astype(np.float64))
-        return replace(agreement_table(sums), cost=1.0 - rate)
+        # Agreement of an item is the share of like answers, in units of what is beyond chance.
+        unit = np.maximum(asked_square, 1.0) * (scale / np.maximum(asked, 1.0)) ** 2
+        return replace(agreement_table(sums), cost=1.0 - rate, scatter=np.maximum(found, 0.0) / unit)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         answers = statistics["answers"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,10 +25,9 @@ SHORTEST, LONGEST = 3, 7
 
 
 class _TagSpace(LabelSpace):
-    """What tags and sequences of them have in common: names, codes, and the share that differs as the cost.
+    """The common part of tags and sequences: names, codes, and the share of differences as the cost.
 
-    A batch holds one small integer per tag or position, `UNKNOWN` where there is no opinion; sequences are padded with
-    `ABSENT` to the longest one.
+    A batch has one small integer per tag or position, `UNKNOWN` for no opinion; sequences are padded with `ABSENT`.
     """
 
     names: tuple[str, ...] | None
@@ -52,11 +52,11 @@ class _TagSpace(LabelSpace):
 
     @abstractmethod
     def _read(self, value: Any) -> list[int]:
-        """Return the codes of one label, or say what is wrong with it."""
+        """Return the codes of one label, or raise an error."""
 
     @abstractmethod
     def _complaint(self, place: int) -> str:
-        """Return what is wrong with a code at this position that is out of range."""
+        """Return the message about a code out of range at this position."""
 
     @property
     def _dtype(self) -> np.dtype[Any]:
@@ -64,7 +64,7 @@ class _TagSpace(LabelSpace):
 
     @property
     def _codes(self) -> range:
-        """Codes that a label may hold; only sequences end."""
+        """Valid codes; only sequences are padded."""
         return range(ABSENT if self.law.n_tags is None else UNKNOWN, self.law.n_answers)
 
     def as_batch(self, labels: Any) -> Batch:
@@ -72,7 +72,7 @@ class _TagSpace(LabelSpace):
         if array.dtype.kind in "biuf" and array.ndim == 2 and array.shape[1] == (width or array.shape[1]):
             values = np.where(np.isnan(array), UNKNOWN, array) if array.dtype.kind == "f" else array.astype(np.int64)
             wrong = (values < self._codes[0]) | (values > self._codes[-1]) | (values != np.round(values))
-            wrong[:, :-1] |= (values[:, :-1] == ABSENT) & (values[:, 1:] != ABSENT)  # padding is at the end only
+            wrong[:, :-1] |= (values[:, :-1] == ABSENT) & (values[:, 1:] != ABSENT)  # padding is only at the end
             if wrong.any():
                 row, place = (int(index) for index in np.argwhere(wrong)[0])
                 raise InvalidLabelError(self._wrong(array[row].tolist(), place), row)
@@ -84,7 +84,7 @@ class _TagSpace(LabelSpace):
         return table
 
     def _cells(self, value: Any, step: str) -> list[Any]:
-        """Return the entries of a list, tuple or one-dimensional array, or say that a label is none of these."""
+        """Return the entries of a list, tuple or one-dimensional array, or raise an error."""
         if isinstance(value, np.ndarray) and value.ndim == 1:
             return list(value.tolist())
         if isinstance(value, (list, tuple)):
@@ -94,7 +94,7 @@ class _TagSpace(LabelSpace):
         raise InvalidLabelError(f"label {plain_value(value)!r} is {kind}, not {self._expected}. Write {step}.")
 
     def _from_numbers(self, cells: list[Any]) -> list[int]:
-        """Return the codes of one label that is made of numbers."""
+        """Return the codes of one label that is given by numbers."""
         codes, allowed = [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells], self._codes
         for place, code in enumerate(codes):
             if not isinstance(code, (bool, int, float)) or code not in allowed:
@@ -120,7 +120,7 @@ class _TagSpace(LabelSpace):
         return np.asarray(((left != right) & both).sum(axis=1) / np.maximum(both.sum(axis=1), 1))
 
     def embed(self, batch: Batch) -> FloatArray:
-        """Return one sign per place, or one indicator per place and tag where there are several; 0 means no opinion."""
+        """Return one sign per place, or for more than two tags one indicator per place and tag; 0 means no opinion."""
         codes = np.stack(batch.tolist()) if batch.dtype == object else batch
         if self.law.n_answers == 2:
             return np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
@@ -133,7 +133,7 @@ class _TagSpace(LabelSpace):
         return np.where(wrong & (centers >= 0), other, centers).astype(centers.dtype)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the tag of most weight at every place; that of the lower code in a tie."""
+        """Return the tag of largest weight at every place, in a tie that of the lower code."""
         counts = [((votes == code) * weights[:, :, None]).sum(axis=1) for code in range(self.law.n_answers)]
         told = np.max(counts, axis=0) > 0
         there = ((votes != ABSENT) & (weights > 0)[:, :, None]).any(axis=1)
@@ -141,7 +141,7 @@ class _TagSpace(LabelSpace):
         return chosen.astype(votes.dtype)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        """Return lists of codes or of names; null where there is no label."""
+        """Return lists of codes or names, with nulls for missing labels."""
         rows: list[list[Any] | None] = []
         for label in batch:
             missing = is_null(label)
@@ -161,13 +161,13 @@ class _TagSpace(LabelSpace):
 class Tags(_TagSpace):
     """Several tags per item, each present or not.
 
-    The cost is the share of tags that differ, between 0 and 1. Tags on which one of two labels has no opinion (None,
+    The cost is the share of tags that differ, between 0 and 1. Tags without an opinion in one of the two labels (None,
     NaN or -1 inside a label) are not compared.
 
     Parameters
     ----------
     tags
-        How many tags there are, or their names. A label is a vector of zeros and ones, or a set of names.
+        The number of tags, or their names. A label is a vector of zeros and ones, or a set of names.
 
     Examples
     --------
@@ -228,6 +228,18 @@ class Tags(_TagSpace):
             )
         return self._from_numbers(cells)
 
+    def read_text(self, cells: Batch) -> Batch:
+        """Return text such as "news, sport" as a list of its tags; other cells stay."""
+        names = self.names or ()
+        return as_object_array(
+            [tag.strip() for tag in re.split(r"[,;|]", cell) if tag.strip()]
+            if isinstance(cell, str) and cell not in names
+            else [cell]
+            if isinstance(cell, str)
+            else cell
+            for cell in cells
+        )
+
     def _complaint(self, place: int) -> str:
         name = "" if self.names is None else f" (tag {self.names[place]!r})"
         return f"{name}, which is neither 0 nor 1. Correct it; None or -1 is 'no opinion' on this tag."
@@ -238,7 +250,7 @@ class Tags(_TagSpace):
         if labels.dtype.kind == "b":
             return labels.view(np.int8)
         wrong = ((labels < UNKNOWN) | (labels > 1)).any(axis=2) & observed
-        return None if wrong.any() else labels.astype(np.int8, copy=False)  # the way by single cells names it
+        return None if wrong.any() else labels.astype(np.int8, copy=False)  # as_batch raises the error
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         if self.names is None or (like is not None and np.dtype(like).kind in "biuf"):
@@ -259,16 +271,16 @@ class Tags(_TagSpace):
 class Sequences(_TagSpace):
     """A sequence of any length with one tag per position.
 
-    All sources see the same positions of an item. The cost is the share of positions that differ, between 0 and 1;
-    a position on which one of two labels has no opinion (None, NaN or -1) is not compared.
+    All sources label the same positions of an item. The cost is the share of positions that differ, between 0 and 1.
+    Positions without an opinion in one of the two labels (None, NaN or -1) are not compared.
 
     Parameters
     ----------
     tags
-        The names of the tags, or how many there are; zeros and ones by default.
+        The names of the tags, or their number; zeros and ones by default.
     chain
-        Whether neighboring tags depend on each other (a first-order Markov chain). With tags named O, B-X, I-X, an
-        I-X then follows B-X or I-X only, in every label that is predicted.
+        Whether neighboring tags depend on each other (a first-order Markov chain). If tags are named O, B-X, I-X, then
+        I-X follows only B-X or I-X in predicted labels.
 
     Examples
     --------
@@ -317,7 +329,7 @@ class Sequences(_TagSpace):
         return f", which is not {tags}. Correct it; None or -1 is 'no opinion' on this position."
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        # Votes that were encoded at different times may be padded to different widths, each in an array of its own.
+        # Batches that were encoded separately may be padded to different widths.
         left, right = (np.stack(batch.tolist()) if batch.dtype == object else batch for batch in (left, right))
         sizes = [(batch != ABSENT).sum(axis=1) for batch in (left, right)]
         wrong = np.flatnonzero(sizes[0] != sizes[1])
@@ -334,7 +346,7 @@ class Sequences(_TagSpace):
         return Unit("error_rate", "the share of positions with a wrong tag")
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
-        """Return `n` random possible sequences; row t of every call has the same length."""
+        """Return `n` random valid sequences; row t of every call has the same length."""
         law, codes = self.law, np.empty((n, LONGEST), dtype=np.int64)
         for place in range(LONGEST):
             possible = law.steps[codes[:, place - 1]] if place else np.tile(law.first, (n, 1))
@@ -343,14 +355,14 @@ class Sequences(_TagSpace):
         return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._dtype)
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch:
-        """Return a table of sequences, padded to the longest, or say which differs in length from its row."""
+        """Return a padded table of sequences, or raise an error about one whose length differs from its row."""
         batch = read_rows(
             self.as_batch,
             labels,
             observed,
             lambda rows: (rows != ABSENT).sum(axis=1),
             "this sequence has {} tags, but that of the first source that votes on the item has {}. Give every source "
-            "the same positions; None where it has no opinion.",
+            "the same positions, with None for no opinion.",
         )
         table = np.full((*observed.shape, batch.shape[1]), ABSENT, dtype=batch.dtype)
         table[observed] = batch

@@ -127,8 +127,8 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
             return np.bincount(rows, weights * values, minlength=n) / np.maximum(total, 1e-300)
 
         distance = mean(cost)
-        # Votes are as similar to the truth as their sources are, and to the label by that times how similar label and
-        # truth are. A label that is made of the votes also cannot be better than at least one of them being right.
+        # The similarity of a vote to the label is its similarity to the truth times that of the label to the truth. The
+        # label is made of votes, so it cannot be better than the probability that at least one of them is right.
         own = parameters.similarity[sources]
         close = np.minimum(self.similarity(distance) / np.maximum(mean(own), 1e-300), 1.0)
         somebody = 1.0 - np.exp(np.bincount(rows, np.log1p(-own), minlength=n))

@@ -27,19 +27,19 @@ STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 class Texts(LabelSpace):
     """Texts, compared word by word; None abstains.
 
-    The label is the vote of least weighted distance to all votes, or a text that is closer to them: words that enough
-    sources have in the same place of their texts replace others while that lowers the distance.
+    The label is the vote of least weighted distance to all votes, or a text that is closer to them: words on which
+    enough sources agree replace others as long as that lowers the distance.
 
     Parameters
     ----------
     distance
-        "words": words to put in, leave out or replace, as a share of the longer text. "gleu": one minus GLEU, the
-        share of sequences of one to four words that are in both texts. Or a function of two texts, or the name of a
-        registered one.
+        "words": words to insert, delete or replace, as a share of the longer text. "gleu": one minus GLEU, the share of
+        sequences of one to four words that are in both texts. Or a function of two texts, or the name of a registered
+        one.
     exact
-        Whether words are compared as they are written; else without punctuation, whatever the case.
+        Whether words are compared exactly; otherwise punctuation and case are ignored.
     write
-        Whether a label may be a new text; else one of the votes is picked.
+        Whether a label may be a new text; otherwise it is one of the votes.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Texts(LabelSpace):
         return as_object_array(" ".join(_words(rng.integers(0, VOCABULARY, size))) for size in sizes)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per center, some words replaced; with a distance of yours, one of many random texts."""
+        """Return one vote per center with some words replaced; for your own distance, one of many random texts."""
         if self.function is not None:
             return super().sample_around(centers, weight, rng)
         cost = float(self.law.expected_cost(np.array([weight]))[0])

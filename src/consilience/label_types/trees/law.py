@@ -3,9 +3,9 @@
 Given the difficulty z ~ N(0, 1) of a token, a source errs with the log-odds ``l_a + difficulty * z``, independently of
 the others. Wrong votes on a token coincide as in Ewens' law: two of them with probability 1 / K, where K is the number
 of plausible wrong heads, and a wrong head with many votes attracts more. Both numbers are common to all sources and
-learned from the votes. They matter, as agreement on easy tokens and on common errors makes sources look better than
-they are. Of the heads that are named for a token, near ones are right more often than far ones; how much more, the
-votes tell as well.
+learned from the votes. They matter, because agreement on easy tokens and on common errors makes sources look better
+than they are. Of the heads that are named for a token, near ones are right more often than far ones. The votes also
+show how much more often.
 
 The votes on a token matter only by who agrees with whom, which is a short list of patterns, however many tokens there
 are. Labels are the trees with the largest expected number of right heads (maximum arborescences).
@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, log_gamma
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidVotesError
@@ -247,7 +247,7 @@ class TreeLaw(Law):
     def e_step(self, parameters: TreeParameters, prepared: tuple[Patterns, FloatArray]) -> Statistics:
         patterns, distance = prepared
         voted, correlation = patterns.votes >= 0, parameters.correlation[0]
-        # Sources of one group count as one: their agreement is no evidence, and wrong heads do not attract them.
+        # Sources of one group count as one: their agreement is not evidence, and wrong heads do not attract them.
         together = discount_correlated(voted, correlation > 0.0)
         right, wrong, belief = _believe(parameters, 0, patterns, together)
         most = patterns.votes.max(axis=1, initial=-1)[:, None]
@@ -469,18 +469,16 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
 
 def _contradicting_agreement(heads: FloatArray, others: int, rate: float, difficulty: float) -> FloatArray:
     """Return how often two sources agree if they contradict most of the others, and any two agree at this rate."""
-    from scipy.special import gammaln
-
     two, _, wrong = _agreements(heads[:, None], np.array([difficulty]))
     place = np.array([np.interp(rate, own, np.arange(len(own))) for own in two])[:, None]
     low = np.minimum(place.astype(np.int64), two.shape[1] - 2)
     error = wrong[0][low] + (place - low)[..., None] * (wrong[0][low + 1] - wrong[0][low])  # (heads, 1, nodes)
     size, heads = np.arange(max(2, others // 2 + 1), max(others, 2) + 1)[:, None], heads[:, None, None]
-    ways = np.exp(gammaln(others + 1) - gammaln(size + 1) - gammaln(np.maximum(others - size, 0) + 1))
+    ways = np.exp(log_gamma(others + 1) - log_gamma(size + 1) - log_gamma(np.maximum(others - size, 0) + 1))
     right = ways * (1.0 - error) ** size * error ** (others - size)
     # A wrong head with many votes attracts more (Ewens' law).
     joins = size / (heads - 1.0 + size)
-    alike = np.exp(gammaln(size) + gammaln(heads) - gammaln(heads + size - 1.0))
+    alike = np.exp(log_gamma(size) + log_gamma(heads) - log_gamma(heads + size - 1.0))
     misled = ways * error**size * alike * (1.0 - error * joins) ** (others - size)
     apart = right * error**2 + misled * (1.0 - error * joins) ** 2
     again = error**2 * (1.0 - joins) / (heads + size)

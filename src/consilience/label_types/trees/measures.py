@@ -1,4 +1,4 @@
-"""How good dependency trees are, and the best tree for given scores of edges."""
+"""Attachment scores of dependency trees, and the best tree for given scores of edges."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def uas(predicted: Iterable[Any], gold: Iterable[Any]) -> float:
     Parameters
     ----------
     predicted, gold
-        One tree per sentence: heads, or (head, relation) pairs, of which the heads count. A prediction that is
-        missing (None) counts as wrong on every token; a sentence whose gold tree is missing is left out.
+        One tree per sentence: heads, or (head, relation) pairs. A missing prediction (None) is wrong for every token;
+        a sentence with a missing gold tree is left out.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def _score(predicted: Iterable[Any], gold: Iterable[Any], *, with_relations: boo
     found, known = list(predicted), list(gold)
     if len(found) != len(known):
         raise InvalidLabelError(
-            f"There are {len(found)} predicted trees and {len(known)} known ones. Give one of each per sentence."
+            f"There are {len(found)} predicted trees and {len(known)} known trees. Give one of each per sentence."
         )
     right = tokens = 0
     for row, (one, two) in enumerate(zip(found, known, strict=True)):
@@ -79,7 +79,7 @@ def _tokens(tree: Any, row: int, with_relations: bool) -> list[Any]:
         return [token[0] if isinstance(token, (list, tuple, np.ndarray)) else token for token in tokens]
     if not all(isinstance(token, (list, tuple, np.ndarray)) for token in tokens):
         raise InvalidLabelError(
-            f"Row {row}: the tree has heads without relations, so no labeled score. Use uas, or give pairs.", row
+            f"Row {row}: the tree has heads without relations. Use uas, or give (head, relation) pairs.", row
         )
     return [tuple(token) for token in tokens]
 
@@ -87,8 +87,8 @@ def _tokens(tree: Any, row: int, with_relations: bool) -> list[Any]:
 def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
     """Return the heads ``(n,)`` of the dependency tree whose edges have the largest sum of scores.
 
-    Exactly one token hangs on the root. Exact, in O(n^2) (Chu-Liu, Edmonds). Equal scores are decided for the nearer
-    head, and where a cycle has to be broken, by the order of the tokens; the same scores always give the same tree.
+    The tree is exact and has exactly one token under the root (Chu-Liu and Edmonds, O(n^2)). Ties go to the nearer
+    head, or in cycles by the order of the tokens; the same scores always give the same tree.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
 
     Examples
     --------
-    Token 1 and 2 would each take the other for its head; one of them must take the root.
+    Tokens 1 and 2 would each be the head of the other, so one of them gets the root.
 
     >>> maximum_arborescence([[0, 1, 3], [0, 0, 9], [0, 9, 0]])
     array([2, 0])
@@ -113,14 +113,14 @@ def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
         ) from None
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
         raise InvalidLabelError(
-            f"Scores of shape {table.shape} are not those of a sentence. Give (n + 1, n + 1) for n tokens, n >= 1."
+            f"Scores of shape {table.shape} do not fit a sentence. Give (n + 1, n + 1) for n tokens, n >= 1."
         )
     np.fill_diagonal(table, 0.0)
     table[:, 0] = 0.0
     if not np.isfinite(table).all():
         head, token = np.argwhere(~np.isfinite(table))[0].tolist()
         raise InvalidLabelError(
-            f"The score of head {head} for token {token} is {table[head, token]}. Give finite scores; a very small one "
-            "rules an edge out."
+            f"The score of head {head} for token {token} is {table[head, token]}. Give finite scores; a very small "
+            "score excludes an edge."
         )
     return kernels.maximum_arborescence(table)

@@ -20,10 +20,10 @@ from consilience.lazy import pyarrow as pa
 
 #: Numbers of tokens of random trees.
 FEWEST, MOST = 3, 12
-#: Strengths beyond these make a vote right, or wrong, with certainty.
+#: Strengths at which a vote is certainly wrong or right.
 WEAKEST, STRONGEST = -12.0, 25.0
 STEPS = 30
-#: The most tokens whose heads fit the type, and what to do about a wrong label.
+#: The largest number of tokens whose heads fit the type.
 MOST_TOKENS = 32_767
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
@@ -32,19 +32,19 @@ STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 class DependencyTrees(LabelSpace):
     """Dependency trees; the cost is the share of tokens whose head differs. None abstains.
 
-    A label is an array with the head of every token: tokens are counted from 1, and the one root has head 0. All
-    sources parse the same tokens of an item; sentences differ in length. The label of an item is the tree of most
-    weighted votes on its edges (a maximum arborescence with one root), found exactly.
+    A label is an array with the head of every token: tokens are counted from 1, and the root has head 0. All sources
+    parse the same tokens of an item; sentences differ in length. The label of an item is the tree with the largest
+    weight of votes on its edges (a maximum arborescence with one root), found exactly.
 
     Parameters
     ----------
     relations
-        Names of the relations of edges, where labels have them: a label is then an ``(n_tokens, 2)`` array of heads
-        and codes of relations, or a list of (head, name) pairs. The relation of an edge is voted among the sources
-        that have the edge; distance and weights are about heads.
+        Names of the relations, if edges have relations. A label is then an ``(n_tokens, 2)`` array of heads and codes
+        of relations, or a list of (head, name) pairs. The sources with an edge vote on its relation; distance and
+        weights are about heads.
     plausible_heads
-        How many wrong heads of a token are plausible, K: two wrong votes coincide with probability 1 / K. The more
-        there are, the more do two sources that agree outvote a better third. None learns it from the votes.
+        The number K of plausible wrong heads of a token: two wrong votes coincide with probability 1 / K. The larger it
+        is, the more two agreeing sources outvote a better third one. By default it is learned from the votes.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class DependencyTrees(LabelSpace):
             return
         if isinstance(count, bool) or not isinstance(count, (int, float, np.number)) or not 0 < float(count) < np.inf:
             raise InvalidLabelError(
-                f"plausible_heads={count!r} is not a positive number. Give how many there are, or None to learn it."
+                f"plausible_heads={count!r} is not a positive number. Give a positive number, or None to learn it."
             )
         object.__setattr__(self, "plausible_heads", float(count))
 
@@ -74,7 +74,7 @@ class DependencyTrees(LabelSpace):
         return TreeLaw(self.plausible_heads, len(self.relations or ()))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        """Return the share of tokens whose head differs, whatever the relations."""
+        """Return the share of tokens whose head differs, regardless of relations."""
         one, starts = flatten(list(left))
         two, others = flatten(list(right))
         uneven = np.flatnonzero(np.diff(starts) != np.diff(others))
@@ -94,7 +94,7 @@ class DependencyTrees(LabelSpace):
         heads, starts = flatten(list(batch))
         sizes = np.diff(starts)
         tokens = np.arange(len(heads)) - np.repeat(starts[:-1], sizes) + 1
-        # Edges in squares that grow with the later of the two tokens, so that longer sentences only add coordinates.
+        # Edges are numbered by the later of their two tokens, so that longer sentences only add coordinates.
         edges = np.where(tokens < heads, heads**2 + tokens, tokens**2 + tokens + heads)
         placed = np.zeros((len(sizes), int((sizes.max(initial=0) + 1) ** 2)))
         placed[np.repeat(np.arange(len(sizes)), sizes), edges] = 1.0
@@ -108,14 +108,14 @@ class DependencyTrees(LabelSpace):
         """Return one tree per length, uniform among all trees with one root."""
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a center without pull
+        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # with weight zero any tree can be the center
         return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per center: P(vote) grows exponentially with the number of right heads.
+        """Return one vote per center, with a probability that grows exponentially with the number of right heads.
 
-        The expected share of wrong heads is that of the weight for every sentence. Relations are kept where the head
-        is right, and random elsewhere.
+        The expected share of wrong heads is the same for every sentence. Relations are kept if the head is right, and
+        random otherwise.
         """
         heads, starts = flatten(list(centers))
         error = float(self.law.expected_cost(np.array([weight]))[0])
@@ -140,12 +140,12 @@ class DependencyTrees(LabelSpace):
         return cut(np.stack([drawn, codes], axis=1), starts)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the tree whose edges have the most weighted votes; exact.
+        """Return the tree with the largest weight of votes on its edges; exact.
 
-        Equal votes go to the nearer head, so that the order of the sources does not matter; the root counts as far.
+        Ties go to the nearer head, with the root as the farthest, so that the order of the sources does not matter.
         """
         counted = np.array(weights, dtype=np.float64)
-        for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # nobody counts: any vote will do
+        for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # without weights any vote can be the label
             given = [column for column, cell in enumerate(votes[row]) if isinstance(cell, np.ndarray)]
             counted[row, given[:1]] = 1.0
         return self.law.weighted_trees(votes, counted)
@@ -172,13 +172,13 @@ class DependencyTrees(LabelSpace):
             labels,
             observed,
             lambda trees: [len(tree) for tree in trees],
-            "the tree has {} tokens, that of the first source {}: token {} is only in one of them. All sources must "
+            "the tree has {} tokens, that of the first source {}: token {} is only in one of them. Let all sources "
             "parse the same tokens.",
         )
         return cells
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        """Return trees as one array if the votes came as one, else one array per tree."""
+        """Return trees as one array if the votes were one array, else one array per tree."""
         sizes = {len(tree) for tree in batch if len(tree)}
         if like is None or np.dtype(like).kind not in "iu" or len(sizes) != 1:
             return batch
@@ -187,7 +187,7 @@ class DependencyTrees(LabelSpace):
         return np.stack([tree if len(tree) else np.full(shape, -1, dtype=np.int64) for tree in batch])
 
     def named(self, labels: Iterable[Any]) -> list[list[tuple[int, str]] | None]:
-        """Return trees with relations as lists of (head, name) pairs; None where a tree is missing."""
+        """Return trees with relations as lists of (head, name) pairs; None for missing trees."""
         if self.relations is None:
             raise InvalidLabelError("These trees have no relations. Name them: DependencyTrees(relations=[...]).")
         names = self.relations
@@ -200,7 +200,7 @@ class DependencyTrees(LabelSpace):
         return Unit("error_rate", "the share of tokens with a wrong head")
 
     def score(self, predicted: Batch, gold: Batch) -> float:
-        """Return the unlabeled attachment score, or the labeled one where there are relations."""
+        """Return the unlabeled attachment score, or with relations the labeled one."""
         if not len(gold):
             return float("nan")
         return uas(predicted, gold) if self.relations is None else las(predicted, gold)
@@ -223,8 +223,6 @@ class DependencyTrees(LabelSpace):
         return as_object_array(
             None if row is None else [(token["head"], token["relation"]) for token in row] for row in rows
         )
-
-    # --- trees as users write them ------------------------------------------------------------------
 
     @property
     def _expected(self) -> str:
@@ -293,8 +291,8 @@ def expected_share_right(heads: IntArray, strength: FloatArray) -> FloatArray:
     """Return the expected share of heads that a random tree has in common with each of some trees ``(b, n)``.
 
     P(tree) is proportional to ``exp(strength * heads in common)``. Over all trees with one root the normalizer is a
-    determinant, and the probability of an edge an entry of an inverse (the matrix-tree theorem for a single root, Koo
-    et al. 2007). Two tokens have two trees, with nothing in common: the odds are exp(2 strength) to 1.
+    determinant, and the probability of an edge is an entry of an inverse (the matrix-tree theorem for a single root,
+    Koo et al. 2007). Two tokens have two trees without a common head: the odds are exp(2 strength) to 1.
 
     >>> float(expected_share_right(np.array([[0, 1]]), np.array([np.log(3.0) / 2.0]))[0])
     0.75
@@ -329,13 +327,13 @@ def strength_for_error(heads: IntArray, error: float) -> FloatArray:
         gap = target - np.log(share / (1.0 - share))
         if np.abs(gap).max() < 1e-4:
             break
-        # The log-odds of a right head rise a little faster than the strength, as heads are right or wrong together.
+        # The log-odds of a right head rise a little faster than the strength, because right heads are correlated.
         strength = np.clip(strength + 0.8 * gap, WEAKEST, STRONGEST)
     return strength
 
 
 def flatten(cells: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
-    """Return the heads of all trees one after the other, and where each begins."""
+    """Return the heads of all trees in one array, and the start of each tree."""
     sizes = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
     flat: npt.NDArray[Any] = np.concatenate(list(cells)) if len(cells) else np.zeros(0, dtype=np.int64)
     heads = flat if flat.ndim == 1 else np.ascontiguousarray(flat[:, 0])
@@ -352,7 +350,7 @@ def _fault(heads: IntArray, fault: int, token: int) -> str:
     if fault == 2:
         return f"token {token} is its own head."
     if fault == 3:
-        return f"none of the {len(heads)} tokens has head 0; exactly one, the root, must have it."
+        return f"none of the {len(heads)} tokens has head 0; exactly one token must be the root."
     if fault == 4:
         first = int(np.flatnonzero(heads == 0)[0]) + 1
         return f"tokens {first} and {token} both have head 0; a tree has one root."
