@@ -16,7 +16,7 @@ __all__ = ["bio_to_spans", "check_spans", "spans_to_bio"]
 
 
 def check_spans(votes: Votes, texts: Sequence[str]) -> None:
-    """Refuse spans that end beyond the text of their item, and name the first one.
+    """Raise an error for the first span that ends beyond the text of its item.
 
     Examples
     --------
@@ -43,5 +43,5 @@ def _ends(span: Any, place: str) -> tuple[Any, Any]:
     if ends and isinstance(ends[0], (list, tuple)):  # the ends, then the class
         ends = list(ends[0])
     if len(ends) < 2:
-        raise FileFormatError(f"{place}: {span!r} is no span. Give start and end.")
+        raise FileFormatError(f"{place}: {span!r} is not a span. Give start and end.")
     return ends[0], ends[1]

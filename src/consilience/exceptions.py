@@ -1,7 +1,7 @@
-"""Every error the library raises on purpose: one class per kind of trouble.
+"""The errors of the library: one class per kind of problem, all of them `ConsilienceError`.
 
-All of them are `ConsilienceError`, and also `ValueError` or `TypeError`, so that generic handlers work.
-A message states the fact, names the culprit and offers the next step.
+They are also `ValueError`, `TypeError` or `ImportError`, so that generic handlers work. A message states the fact,
+names the culprit and offers the next step.
 """
 
 from __future__ import annotations
@@ -69,8 +69,7 @@ class InvalidLabelError(ConsilienceError, ValueError):
     message
         What is wrong and what was expected, without the place.
     index
-        Position of the offending label in the batch that was checked; callers that know
-        the row and the source turn it into a place.
+        Position of the wrong label in the batch, from which callers find its row and source.
 
     Examples
     --------
@@ -256,7 +255,7 @@ class MissingPackageError(ConsilienceError, ImportError):
 
 
 def needed(module: str, use: str, extra: str | None = None) -> Any:
-    """Return a module of an optional package, or say what needs it and how to install it, alone or by an extra."""
+    """Return a module of an optional package, or raise an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError:
@@ -267,7 +266,7 @@ def needed(module: str, use: str, extra: str | None = None) -> Any:
 
 
 def unknown_column(name: object, columns: Iterable[object], where: str = "") -> UnknownColumnError:
-    """Return the error for a column that is not there, with the ones that may be meant."""
+    """Return the error for a missing column, with the columns that may be meant."""
     names = [str(one) for one in columns]
     fault = f"{where} has no column {name!r}" if where else f"There is no column {name!r}"
     shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")

@@ -1,4 +1,4 @@
-"""JSON of any origin: read without surprises, however deep it nests and whatever characters it holds."""
+"""Robust reading of JSON: deep nesting is an error, and broken characters are replaced."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import re
 from typing import Any
 
-#: Half of a character beyond the first 65,536, as JSON writes it.
+#: Half of a surrogate pair.
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse_json(text: str) -> Any:
-    r"""Return a JSON value, or raise `ValueError`; half a character, which no file can hold, becomes U+FFFD.
+    r"""Return a JSON value, or raise `ValueError`; half of a surrogate pair becomes U+FFFD.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A place for compiled kernels where neither the package nor the home of the user can be written to."""
+"""A folder for compiled kernels if neither the package nor the home of the user is writable."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ _VARIABLE = "NUMBA_CACHE_DIR"
 
 
 def provide_cache_folder() -> None:
-    """Let numba keep compiled kernels in a temporary folder if it would find no other place, and fail.
+    """Let numba store compiled kernels in a temporary folder if it would fail otherwise.
 
-    So it is in containers that run as nobody, and on file systems that are read only.
+    It fails in containers that run as nobody, and on read-only file systems.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     if os.environ.get(_VARIABLE) or _can_write(Path(__file__).parent) or _can_write(home):
         return
     folder = _own_folder()
-    if folder is None:  # nothing can be written at all: kernels are compiled again in every process
+    if folder is None:  # nothing is writable, so kernels are compiled again in every process
         numba: Any = import_module("numba")
         compiled = numba.njit
         numba.njit = lambda *functions, **options: compiled(*functions, **{**options, "cache": False})
         return
     os.environ[_VARIABLE] = folder
-    if "numba" in sys.modules:  # which has read the variable already
+    if "numba" in sys.modules:  # it has already read the variable
         sys.modules["numba"].config.CACHE_DIR = folder
 
 
 def _can_write(folder: Path) -> bool:
-    """Return whether a folder can be written to, or made."""
+    """Return whether a folder is writable or can be created."""
     there = next((path for path in (folder, *folder.parents) if path.exists()), Path("/"))
     return os.access(there, os.W_OK | os.X_OK)
 
 
 def _own_folder() -> str | None:
-    """Return a temporary folder that nobody else can write to, the same in every process; None if there is none."""
+    """Return a temporary folder that only this user can write to, the same in every process; None if impossible."""
     user = os.getuid() if hasattr(os, "getuid") else "user"
     for place in (os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"):
         if not place or not os.access(place, os.W_OK | os.X_OK):
@@ -48,7 +48,7 @@ def _own_folder() -> str | None:
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             found = os.lstat(folder)
-            # Compiled code is loaded from here, so it must not be a folder that another user has put in place.
+            # Compiled code is loaded from here, so the folder must not belong to another user.
             if stat.S_ISDIR(found.st_mode) and found.st_uid == user and not found.st_mode & 0o077:
                 return folder
             return tempfile.mkdtemp(dir=place)

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
-from consilience.estimation.passes import VotePasses, keep_sample
+from consilience.estimation.passes import SAMPLE_ROWS, VotePasses, keep_sample
 from consilience.estimation.pipeline import SourceEstimator, learn, take_moments
 from consilience.estimation.protocol import Diagnostic, Posterior
 from consilience.exceptions import (
@@ -26,8 +26,7 @@ from consilience.exceptions import (
     did_you_mean,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import ROWS, InMemoryPartitions, VotePartitions
-from consilience.partitions.moments import Moments
+from consilience.partitions.base import InMemoryPartitions, Moments, VotePartitions
 from consilience.prediction.audit import Audit, audit
 from consilience.prediction.explain import Explanation, explain
 from consilience.prediction.inference import DECODERS, Distribution, Inference, infer
@@ -43,7 +42,7 @@ from consilience.votes import Votes
 SUSPICIOUS_WIDTH = 30
 
 
-#: What snorkel calls settings, and how to say it here.
+#: Settings of snorkel's label model, and what to use instead.
 SNORKEL = {
     "cardinality": "The label type says how many classes there are: LabelModel(Classes(2)).",
     "class_balance": "Pass prior=[...], one probability per class: LabelModel(Classes(2), prior=[0.7, 0.3]).",
@@ -66,7 +65,7 @@ class Configurable:
         return {name: one for name, one in inspect.signature(cls.__init__).parameters.items() if name != "self"}
 
     def __new__(cls, *_: Any, **settings: Any) -> Self:
-        """Refuse names that the constructor does not have, with those that are meant."""
+        """Refuse unknown settings."""
         _refuse_unknown(cls.__name__, settings, cls._settings())
         return super().__new__(cls)
 
@@ -76,10 +75,8 @@ class Configurable:
 
     def set_params(self, **params: Any) -> Self:
         """Change settings by name."""
-        known = self.get_params()
+        _refuse_unknown(type(self).__name__, params, self._settings())
         for name, value in params.items():
-            if name not in known:
-                raise UnsupportedError(f"{type(self).__name__} has no setting {name!r}. Settings: {', '.join(known)}.")
             setattr(self, name, value)
         return self
 
@@ -106,7 +103,7 @@ class Configurable:
 
 
 def _refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise for a setting that there is not, with what is meant."""
+    """Raise an error for the first unknown setting, with a hint at the one that is meant."""
     for name in given:
         if name not in known:
             hint = SNORKEL.get(name) or f"{did_you_mean(name, known)} Settings: {', '.join(known)}.".strip()
@@ -120,28 +117,28 @@ def _same(left: Any, right: Any) -> bool:
 
 
 class LabelModel(Configurable):
-    """Learn how far each source can be trusted, and label items by what they say together.
+    """Learn how far each source can be trusted, and combine the votes on each item into one label.
 
     Parameters
     ----------
     space
         What a label is: ``Classes(2)``, ``FiniteMetric(graph)``, ``Metric(distance)``, ...
     method
-        "auto" asks the trust engine; "majority" counts all sources the same; "isotropic", "triplets" and "quadratic"
-        are the paper's; "em" takes sources as independent; "labelled" learns from `gold` alone; or an object that
-        implements `SourceEstimator`.
+        "auto" uses the trust engine; "majority" gives all sources the same weight; "isotropic", "triplets" and
+        "quadratic" are the paper's methods; "em" assumes independent sources; "labelled" learns from `gold` alone; or
+        an object that implements `SourceEstimator`.
     dependencies
-        By default, sources that share errors are looked for. Pairs of names say who certainly does; others are still
-        looked for. "none" takes all sources as independent given the truth.
+        By default, the model looks for sources that share errors. If you name pairs of sources, these certainly share
+        errors, and the model still looks for others. "none" assumes that all sources are independent given the truth.
     prior
-        "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or
-        one probability per label.
+        "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or one probability per
+        label.
     decode
-        "map" returns the most probable label (of least weighted cost where there are no probabilities),
-        "bayes" the one of least expected cost; "auto" is "bayes" for rankings, chains of tags and finite metric
-        spaces (there not for the plain vote and prior="gibbs", which take the label nearest to the votes), else "map".
+        "map" returns the most probable label, or the label of least weighted cost for types without probabilities;
+        "bayes" the label of least expected cost. "auto" is "bayes" for rankings, chains of tags and finite metric
+        spaces (but not for the plain vote and prior="gibbs", which take the label nearest to the votes), else "map".
     random_state
-        Seed of everything random; the same seed gives the same bits.
+        Seed of all random draws. The same seed gives identical results.
 
     Attributes
     ----------
@@ -185,11 +182,10 @@ class LabelModel(Configurable):
         Parameters
         ----------
         votes
-            A `Votes`, an array, a pandas, polars or Arrow frame with one column per source, or a
-            `VotePartitions`. In arrays of integers -1 abstains; NaN and None always do.
+            A `Votes`, an array, a pandas, polars or Arrow frame with one column per source, or a `VotePartitions`.
+            NaN and None mean that a source abstains, and so does -1 in arrays of integers.
         gold
-            Known labels of some items: one per item with NaN, None or -1 where unknown, or a pair
-            ``(labels, known)``.
+            Known labels: one per item, with NaN, None or -1 where unknown, or a pair ``(labels, known)``.
         """
         _refuse_unknown("fit", unknown, ("votes", "gold"))
         self._check_settings()
@@ -226,13 +222,13 @@ class LabelModel(Configurable):
         return self
 
     def fit_moments(self, moments: Moments) -> Self:
-        """Learn from moments alone, wherever and in however many parts they were taken."""
+        """Learn from moments alone. Those of several parts of the votes add up."""
         self._check_settings()
         if not isinstance(moments, Moments):
-            raise UnsupportedError(f"{type(moments).__name__} holds no moments. Pass Moments.of(votes, space).")
+            raise UnsupportedError(f"{type(moments).__name__} is not Moments. Pass Moments.of(votes, space).")
         if moments.law is not None and type(moments.law) is not type(self.space.law):
             raise UnsupportedError(
-                f"These moments were taken of another label type than {self.space!r}. Take them with the space of the "
+                f"These moments belong to another label type than {self.space!r}. Take them with the space of the "
                 "model: Moments.of(votes, space)."
             )
         model = learn(self.space, moments, None, **self._options())
@@ -244,10 +240,8 @@ class LabelModel(Configurable):
     def predict(self, votes: Any, *, fill: str | None = None) -> Batch:
         """Return one label per item, in item order.
 
-        An item nobody voted on gets the missing value (NaN, -1 or None, by type);
-        ``fill="prior"`` guesses from the prior instead.
-
-        The labels of votes on a cluster stay there: see `consilience.partitions.predict_frame` and `predict_to`.
+        An item without votes gets the missing value of its type (NaN, -1 or None), or with ``fill="prior"`` the label
+        that the prior favors. For votes on a cluster use `consilience.partitions.predict_frame` or `predict_to`.
         """
         if fill not in (None, "prior"):
             raise UnsupportedError(f"fill={fill!r} is unknown. Use 'prior', or None for missing values.")
@@ -256,15 +250,12 @@ class LabelModel(Configurable):
         return self._infer(votes, labels_only=True).labels(self.space, fill_missing=fill == "prior")
 
     def predict_baseline(self, votes: Any) -> Batch:
-        """Return the plain vote of the same sources: one label per item as if all sources were equally good.
-
-        It is kept beside every fit, to compare `predict` with.
-        """
+        """Return the plain vote: one label per item, as if all sources were equally good and independent."""
         plain = self._model.as_baseline()
         return self._infer(votes, plain, labels_only=True).labels(self.space, fill_missing=False)
 
     def predict_proba(self, votes: Any) -> FloatArray:
-        """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
+        """Return ``(n, k)`` probabilities of the labels of a finite space; the prior for items without votes."""
         probabilities = self._infer(votes).posterior.probabilities
         if probabilities is None:
             raise UnsupportedError(
@@ -276,20 +267,21 @@ class LabelModel(Configurable):
     def predict_distribution(self, votes: Any) -> Distribution:
         """Return mean and standard deviation of every label, with intervals; probabilities for finite spaces.
 
-        An item nobody voted on has the mean NaN and an infinite standard deviation.
+        An item without votes has the mean NaN and an infinite standard deviation.
         """
         return self._infer(votes).distribution(self.space)
 
     def confidence(self, votes: Any) -> FloatArray:
-        """Return how sure each label is, between 0 and 1.
+        """Return the confidence of each label, between 0 and 1.
 
-        For finite spaces the posterior probability of the label; otherwise the share of chance-level
-        cost that the weighted votes rule out.
+        For classes and finite metrics, it is the probability that the label is right. For tags, sequences, trees, boxes
+        and spans, it is the expected share that is right. For other types, it is the expected share of the cost of
+        uninformed labels that is avoided.
         """
         return self._infer(votes, labels_only=True).confidence
 
     def posterior(self, votes: Any) -> Posterior:
-        """Return labels, confidence, probabilities and what else the label type knows about each item.
+        """Return labels, confidence, probabilities, and the details that the label type knows about each item.
 
         For rankings `details` holds ``pair_probability``, ``expected_error`` (share of pairs expected to be in the
         wrong order), and whether the ranking is proven ``optimal``, with its ``gap``; for tags ``tag_probability``;
@@ -300,41 +292,42 @@ class LabelModel(Configurable):
         return replace(inference.posterior, labels=labels, confidence=inference.confidence)
 
     def explain(self, votes: Any, item: Any) -> Explanation:
-        """Return why the item of this id got its label: who said what, what it counted, what would change it."""
+        """Explain the label of the item with this id: who voted how, how much it counted, what would change it."""
         return explain(self._model, self.space, votes, self.decode, item)
 
     def suggest(self, votes: Any, k: int, purpose: str = "both") -> Suggestion:
         """Return `k` items to label by hand: their ids, and the probability with which each was drawn.
 
-        Items without ids of their own are numbered from 0 on. `random_state` is the seed of the draw.
+        Items without ids are numbered from 0. `random_state` is the seed of the draw.
 
         Parameters
         ----------
         purpose
-            "audit" draws at random, more often where the model is unsure; pass the true labels as
+            "audit" draws at random, more often where the model is unsure. Pass the true labels to
             ``audit(votes, gold, weights)``. The order is random, so you may stop at any item.
-            "learn" picks the items whose true label would teach the model most, best first: items of uncertain label
-            on which sources disagree, first of all groups of sources that contradict each other, and each in another
-            way than those before it. Pass their true labels as ``fit(votes, gold)``.
-            "both" takes turns.
+            "learn" picks the items whose true labels would teach the model most, best first: items with uncertain
+            labels on which sources disagree, above all groups of sources that contradict each other. Pass their true
+            labels to ``fit(votes, gold)``.
+            "both" alternates between the two.
         """
         return suggest(self._model, self.space, votes, self.decode, k, purpose, self._seed)
 
     def audit(self, votes: Any, gold: Any, weights: Any = None, by: Any = None) -> Audit:
-        """Return how good the labels of all these items are, by the few whose true label is known, with 95% intervals.
+        """Estimate how good the labels of all these items are, from the few whose true label is known.
 
-        The intervals hold whatever the model got wrong; a model whose confidence is about right makes them shorter.
-        Known labels that the model learned from are compared with labels of models that did not see them.
+        The 95% intervals hold even where the model is wrong; well-calibrated confidence makes them shorter. If the
+        model learned from some of the known labels, these are compared with labels of models that did not see them.
 
         Parameters
         ----------
         gold
             Known labels, as for `fit`.
         weights
-            One over the probability with which each item was drawn, as ``suggest(votes, k, "audit").weights(votes)``
-            has it; NaN for items that were not drawn at random, which are left out. None if all were equally probable.
+            One over the probability with which each item was drawn, as returned by
+            ``suggest(votes, k, "audit").weights(votes)``. Items that were not drawn at random have NaN and are left
+            out. None if all items were equally probable.
         by
-            One value per item: the same numbers for each value.
+            One value per item, such as its language. The labels are also audited separately for each value.
 
         Examples
         --------
@@ -347,13 +340,13 @@ class LabelModel(Configurable):
         """
         whole = votes.in_memory("An audit compares") if isinstance(votes, VotePartitions) else votes
         table = align_sources(whole, self.space, self._model.sources, self._model.names_given)
-        told = read_gold(gold, self.space, len(table))
-        return audit(self._model, self.space, table, told, self.decode, partial(self._refit, table), weights, by)
+        known = read_gold(gold, self.space, len(table))
+        return audit(self._model, self.space, table, known, self.decode, partial(self._refit, table), weights, by)
 
     def score(self, votes: Any, gold: Any) -> float:
         """Return how good the labels are on items whose label is known; larger is better.
 
-        Accuracy for classes, minus the mean distance otherwise. Items nobody voted on are left out.
+        Accuracy for classes, minus the mean distance otherwise. Items without votes are left out.
         """
         inference = self._infer(votes)
         known = read_gold(gold, self.space, len(inference.voted), votes_for(votes, self.space))
@@ -371,12 +364,12 @@ class LabelModel(Configurable):
 
     @property
     def weight_(self) -> FloatArray:
-        """How much each source counts."""
+        """Weight of each source."""
         return self._model.weight
 
     @property
     def expected_cost_(self) -> FloatArray:
-        """How far off each source is on average."""
+        """Mean cost of each source's votes."""
         return self._model.expected_cost
 
     @property
@@ -449,33 +442,37 @@ class LabelModel(Configurable):
         learned = self._model if model is None else model
         if isinstance(votes, VotePartitions) and votes.remote:
             raise UnsupportedError(
-                f"The votes of {type(votes).__name__} stay where they are, and this answer would bring all of them "
-                "here. Use consilience.partitions.predict_frame or predict_to, or take votes.sample(size, seed)."
+                f"The votes of {type(votes).__name__} stay where they are, and this call would collect one answer per "
+                "item. Use consilience.partitions.predict_frame or predict_to, or pass votes.sample(size, seed)."
             )
         with working("labeling"):
             return infer(learned, self.space, votes, self.decode, labels_only=labels_only)
 
     def _refit(self, table: Votes, known: Votes | None) -> SourceModel:
-        partitions = InMemoryPartitions.suited(table, self.space.law, known, rows=ROWS)
+        partitions = self._cut(table, known)
         moments, passes = take_moments(self.space, partitions, self._seed)
         return learn(self.space, moments, passes, names_given=self._model.names_given, **self._options())
 
     def _partitions(self, votes: Any, gold: Any) -> tuple[VotePartitions, bool]:
         if isinstance(votes, VotePartitions):
             if gold is not None:
-                raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
+                raise InvalidVotesError("Partitions carry their own known labels. Do not pass gold= as well.")
             return votes, True
         table = votes_for(votes, self.space)
         if not table.names_given and table.n_sources >= SUSPICIOUS_WIDTH and table.n_sources > table.n_items:
             raise TransposedVotesError(
-                f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "
-                "column per source is expected. Pass matrix.T, or name the sources (sources=[...]) if this is right."
+                f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: votes have one row per "
+                "item and one column per source. Pass matrix.T, or name the sources (sources=[...]) if this is right."
             )
         known = read_gold(gold, self.space, len(table), table)
-        return InMemoryPartitions.suited(table, self.space.law, known, rows=ROWS), table.names_given
+        return self._cut(table, known), table.names_given
+
+    def _cut(self, table: Votes, known: Votes | None) -> InMemoryPartitions:
+        law = self.space.law
+        return InMemoryPartitions.suited(table, law, known, rows=max(law.rows, SAMPLE_ROWS))
 
     def _learned(self, model: SourceModel, moments: Moments, kept: InMemoryPartitions | None) -> None:
-        """Take over a finished estimate, all at once: a fit that fails leaves the model as it was."""
+        """Store a finished estimate in one step, so that a fit that fails leaves the model unchanged."""
         self.source_model_, self._moments, self._kept = model, moments, kept
         serious = [item for item in self.diagnostics_ if item.severity != "info"]
         if serious:

@@ -1,4 +1,4 @@
-"""Names and packages that are imported by whoever uses them first, so that nobody waits for the others."""
+"""Names and packages that are imported on first use, so that ``import consilience`` is fast."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["Later", "feather", "narwhals", "on_first_use", "parquet", "pyarrow"]
 
 
 def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names stand in its ``__init__.pyi``.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names are listed in its ``__init__.pyi``.
 
-    Type checkers read the same file. Modules that are not in it are found, too, but not listed.
+    Type checkers read the same file. Modules that are not listed can be imported as well.
     """
     module = sys.modules[package]
     stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
@@ -38,7 +38,7 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 class Later:
-    """A package that is imported when something of it is used; whoever never reads a table waits for none of these."""
+    """A package that is imported when one of its attributes is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Pictures for papers and notebooks, drawn with matplotlib. Each function returns the axes it drew on."""
+"""Plots for papers and notebooks with matplotlib. Each function returns the axes it drew on."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["agreement", "calibration", "compare", "confidence", "sources"]
 
 
 def sources(model: LabelModel, ax: Any = None) -> Any:
-    """Draw how good each source is, in the unit of the label type, with its 95% interval; best source on top.
+    """Draw the quality of each source, in the unit of the label type, with its 95% interval; best source on top.
 
-    A source about which nothing was learned (infinite standard error) is a hollow dot without an interval.
+    A source of unknown quality (infinite standard error) is a hollow dot without an interval.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def sources(model: LabelModel, ax: Any = None) -> Any:
 
 
 def agreement(model: LabelModel, votes: Any, ax: Any = None) -> Any:
-    """Draw the mean cost between the votes of any two sources; those of a dependent group are framed.
+    """Draw the mean cost between the votes of each two sources, with a frame around dependent groups.
 
-    Dark cells are sources that say the same. The parameters are those of `confidence`.
+    Dark cells are sources that agree. The parameters are those of `confidence`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def agreement(model: LabelModel, votes: Any, ax: Any = None) -> Any:
 
 
 def confidence(model: LabelModel, votes: Any, ax: Any = None, *, bins: int = 20) -> Any:
-    """Draw how many labels have which confidence; items nobody voted on are left out.
+    """Draw a histogram of the confidence of the labels; items without votes are left out.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def confidence(model: LabelModel, votes: Any, ax: Any = None, *, bins: int = 20)
 
 
 def calibration(model: LabelModel, votes: Any, gold: Any, ax: Any = None, *, bins: int = 10) -> Any:
-    """Draw how right labels are against the confidence that was stated for them, with 95% intervals.
+    """Draw the share of right labels against their stated confidence, with 95% intervals.
 
-    On the diagonal confidence comes true; below it labels are less often right than stated. For label types without
-    probabilities, "right" is the share of the chance cost that the label saves. A dot stands for the items of one bin.
+    Dots on the diagonal are calibrated; below it labels are less often right than stated. For label types without
+    probabilities, "right" is the share of the chance cost that is removed. Each dot stands for the items of one bin.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def calibration(model: LabelModel, votes: Any, gold: Any, ax: Any = None, *, bin
     filled = items > 0
     items = items[filled]
     x, y = (np.bincount(bin_of, values, minlength=bins)[filled] / items for values in (stated, right))
-    # Wilson's interval: it stays inside 0 and 1, and is not empty where every label of a bin is right.
+    # Wilson's interval stays between 0 and 1, and has a positive width if every label of a bin is right.
     square = NORMAL_95**2
     center = (y + square / (2 * items)) / (1 + square / items)
     reach = NORMAL_95 * np.sqrt(y * (1 - y) / items + square / (4 * items**2)) / (1 + square / items)
@@ -145,10 +145,10 @@ def calibration(model: LabelModel, votes: Any, gold: Any, ax: Any = None, *, bin
 
 
 def compare(model: LabelModel, votes: Any, gold: Any, ax: Any = None) -> Any:
-    """Draw the mean distance to known labels of the model's labels, of a plain vote and of every source.
+    """Draw the mean distance to known labels of the model's labels, of the plain vote, and of every source.
 
-    Intervals are 95% of the mean over items; a source is compared on the items it voted on.
-    The parameters are those of `calibration`.
+    Intervals are 95% intervals of the mean. A source is compared on the items it voted on. The parameters are those of
+    `calibration`.
 
     Examples
     --------
@@ -186,13 +186,13 @@ def _with_known_labels(model: LabelModel, votes: Any, gold: Any) -> tuple[Eviden
     evidence = gather(model, votes, gold)
     if evidence.known is None or not evidence.known.observed[evidence.rows].any():
         raise InvalidVotesError(
-            "gold has no known label of an item that was voted on. Pass one label per item, None where it is unknown."
+            "gold has no label for any item with votes. Pass one label per item, None where it is unknown."
         )
     return evidence, evidence.known
 
 
 def _intervals(axes: Any, values: FloatArray, reach: FloatArray, names: list[str]) -> None:
-    """Draw values from top to bottom, with intervals that reach so far below and above them ``(2, n)``, where known."""
+    """Draw values from top to bottom, with intervals of these lengths ``(2, n)`` below and above, if known."""
     places, known = np.arange(len(values)), np.isfinite(reach).all(axis=0)
     axes.errorbar(values[known], places[known], xerr=reach[:, known], fmt="o", capsize=3)
     axes.plot(values[~known], places[~known], "o", markerfacecolor="none", color="grey")

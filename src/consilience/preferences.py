@@ -21,7 +21,7 @@ __all__ = ["leader", "standings"]
 
 
 def leader(table: pa.Table) -> str:
-    """Return who is first in the standings of one row, and who may be, as a sentence.
+    """Return a sentence about who is first in the standings of one row, and who may be.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     """Return the ranking of every row of the votes as a table with one row per item, best first.
 
     Columns are item, rank, candidate, score, standard_error, score_low, score_high, rank_low, rank_high, baseline_rank,
-    wins, comparisons and win_rate. Scores have a mean of about zero and a standard deviation of about one; with about
+    wins, comparisons and win_rate. Scores have a mean of about zero and a standard deviation of about one. With about
     95% probability the true score lies between `score_low` and `score_high`, and the true rank between `rank_low` and
-    `rank_high`; `baseline_rank` is the one where every judge counts the same. A tie is half a win.
+    `rank_high`. `baseline_rank` is the rank if every judge has the same weight. A tie is half a win.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     table = votes_for(votes, model.space)
     belief = model.posterior(table)
     if "candidates" not in belief.details:
-        raise UnsupportedError(f"{type(model.space).__name__} ranks no candidates. standings is for Preferences.")
+        raise UnsupportedError(f"{type(model.space).__name__} does not rank candidates. standings is for Preferences.")
     plain = model.predict_baseline(table)
     names = ("item", "rank", "candidate", "score", "standard_error", "score_low", "score_high", "rank_low", "rank_high")
     columns: dict[str, list[Any]] = {name: [] for name in (*names, "baseline_rank", "wins", "comparisons")}

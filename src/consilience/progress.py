@@ -1,4 +1,4 @@
-"""What long work is doing, how far it is and how long is left: a bar, after two seconds."""
+"""A progress bar for long work, shown after two seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _own = local()
 
 
 class Bar:
-    """The bar of all work of one thread; `shown` True draws it at once and anywhere, False never."""
+    """The progress bar of one thread. If `shown` is True it is drawn at once and anywhere, if False never."""
 
     def __init__(self, shown: bool | None) -> None:
         self.in_notebook = "ipykernel" in sys.modules
@@ -28,7 +28,7 @@ class Bar:
         self._drawn: Any = None
 
     def begin(self, what: str, total: float | None) -> None:
-        """Begin to count up to a total, if that is known."""
+        """Start a task with a total, if that is known."""
         with self._lock:
             self.what, self.total, self.done = what, total, 0.0
             if self._drawn is not None:
@@ -36,12 +36,12 @@ class Bar:
                 self._drawn.add_task(what, total=total)
 
     def advance(self, amount: float) -> None:
-        """Count what is done."""
+        """Add to what is done."""
         self.done += amount
         self.show()
 
     def show(self) -> None:
-        """Draw the bar, unless nobody wants to see it yet."""
+        """Draw the bar if it is wanted and due."""
         if not self.wanted or (self.waits and time.monotonic() - self.start < PATIENCE):
             return
         with self._lock:
@@ -50,7 +50,7 @@ class Bar:
             self._drawn.update(self._drawn.task_ids[0], completed=self.done)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         with self._lock:
             self.wanted = False
             if self._drawn is not None:
@@ -60,7 +60,7 @@ class Bar:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        # A notebook shows what a terminal does, as long as it is one line; anything more needs packages.
+        # A notebook shows one line like a terminal; more would need further packages.
         line = self.in_notebook or None
         drawn = Progress(
             TextColumn("{task.description}"),
@@ -79,10 +79,10 @@ class Bar:
 def working(
     what: str = "", total: float | None = None, *, shown: bool | None = None, forks: bool = False
 ) -> Iterator[Bar]:
-    """Show what takes a while, and how far it is; work inside of other work has the same bar.
+    """Show the progress of some work; nested work uses the same bar.
 
-    Nothing is drawn for two seconds, nor where stderr is neither a terminal nor a notebook, unless `shown` says so.
-    Work that `forks` draws nothing before the first count: processes must not be forked off a drawing thread.
+    By default the bar appears after two seconds, on a terminal or in a notebook only. Work that `forks` processes draws
+    nothing before its first progress, because a process must not be forked while a thread draws.
     """
     outer: Bar | None = getattr(_own, "bar", None)
     if outer is not None:

@@ -1,7 +1,6 @@
-"""One ranking out of many, without learning anything about the sources: Kemeny, Borda, Copeland.
+"""Rank aggregation with given weights: Kemeny, Borda, Copeland.
 
-`kemeny` finds the ranking of least weighted Kendall distance to the given ones and says whether that is proven. To
-learn how far each source can be trusted, use ``LabelModel(Rankings(...))``.
+To learn how far each source can be trusted, use ``LabelModel(Rankings(...))``.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import FloatArray, IntArray
+from consilience.arrays import FloatArray, IntArray, as_floats
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings.kemeny import (
     KemenyRankings,
@@ -39,24 +38,24 @@ def kemeny(
 ) -> KemenyRankings:
     """Return the ranking of least weighted Kendall distance to the given ones (weighted Kemeny rule).
 
-    Exact for up to 15 items, and for more where majorities have no cycles among more than 15; beyond that a local
-    search with a lower bound, or ``exact="milp"``. Equally good rankings are decided by Borda, then at random by
-    `seed`, never by the index of an item.
+    The result is exact for up to 15 items, and for more if the majorities have no cycles among more than 15. Otherwise
+    it comes from a local search with a lower bound, or from ``exact="milp"``. Ties between rankings are broken by
+    Borda, then at random by `seed`, never by the index of an item.
 
     Parameters
     ----------
     rankings
         Positions of shape (m, r) for one consensus of m sources, or (n, m, r) for n of them; 0 = first, equal = tied,
         -1 = not seen. Or `Votes`, where a source may abstain, or lists in which rows have different numbers of items.
-        `Rankings.positions_from_orders` and its sisters make positions of orders and scores.
+        `Rankings.positions_from_orders` and similar functions make positions from orders and scores.
     weights
-        Shape (m,), or (n, m); one each without it.
+        Shape (m,) or (n, m); 1 for each source by default.
     exact
         "milp" also solves what the local search leaves unproven, by integer programming.
     time_limit
         Seconds for all integer programs together.
     n_threads
-        Rows go through as many threads; the result does not depend on it.
+        Number of threads; the result does not depend on it.
 
     Returns
     -------
@@ -142,17 +141,16 @@ def _as_votes(rankings: Any) -> Votes:
         return Votes.from_array(rankings)
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3):
         raise InvalidVotesError(
-            f"An array of type {array.dtype} and shape {array.shape} holds no rankings. Give positions of shape (m, r) "
-            "or (n, m, r); Rankings.positions_from_orders makes them from orders of names or numbers."
+            f"An array of type {array.dtype} and shape {array.shape} is not an array of rankings. Give positions of "
+            "shape (m, r) or (n, m, r); Rankings.positions_from_orders makes them from orders of names or numbers."
         )
     return Votes.from_array(array[None] if array.ndim == 2 else array)
 
 
 def _as_weights(weights: npt.ArrayLike, votes: Votes) -> FloatArray:
-    try:
-        array = np.asarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidVotesError("The weights are not numbers. Give one per source.") from None
+    array = as_floats(weights)
+    if array is None:
+        raise InvalidVotesError("The weights are not numbers. Give one per source.")
     if array.shape not in ((votes.n_sources,), votes.shape):
         raise InvalidVotesError(
             f"The weights have shape {array.shape}; there are {votes.n_sources} sources and {votes.n_items} row(s). "

@@ -1,6 +1,6 @@
-"""What a file may hold, checked before any use: the declarations of the classes are the schema.
+"""The content of a model file, checked before use. The declarations of the classes are the schema.
 
-A field has a type, and a stored array or number has `Axes` beside it: its shape and the range of its numbers.
+A field has a type, and a stored array or number also has `Axes`: its shape and the range of its numbers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from consilience.arrays import Axes
 from consilience.estimation.protocol import CompositeLaw, Law, Mixture, Parameters
 from consilience.exceptions import ModelFormatError
 
-#: Numbers may go beyond their range by this share of its end, and eigenvalues below zero by this share of the largest.
+#: Tolerance for numbers outside their range, and for negative eigenvalues, relative to the largest.
 ROUNDING = 1e-9
-#: Kinds of arrays that labels and columns are: true or false, whole numbers, numbers, texts, objects.
+#: Kinds of arrays for labels and columns: booleans, integers, floats, texts, objects.
 PLAIN = "biufUO"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a file a value stands, the law of the labels there, and the sizes that are known so far."""
+    """The place of a value in a file, the law of the labels there, and the sizes that are known so far."""
 
     file: str
     name: str = ""
@@ -37,16 +37,16 @@ class Place:
         return replace(self, name=f"{self.name}.{name}" if self.name else str(name))
 
     def refused(self, value: Any, expected: str) -> ModelFormatError:
-        """Return the error about a value that is something else than expected."""
+        """Return the error about a value that is not as expected."""
         shown = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
         return ModelFormatError(
-            f"{self.file!r}: field {self.name!r} is {shown}; expected {expected}. Pass the space that it was fitted "
-            "with if you gave another one; else the file is damaged or was changed, so fit and save again."
+            f"{self.file!r}: field {self.name!r} is {shown}; expected {expected}. Pass the space that the model was "
+            "fitted with; if you did, the file is damaged or was changed, so fit and save again."
         )
 
 
 def checked(hint: Any, value: Any, place: Place) -> Any:
-    """Return a value of a file as the type that a class declares for it, or say which field is something else."""
+    """Return a value of a file as the declared type, or raise an error that names the field."""
     if hint is Any:
         return value
     if hint is Parameters and place.law is not None:

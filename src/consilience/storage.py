@@ -25,9 +25,9 @@ from consilience.tables.files import replace_file
 #: Version of the file format; files of another version are refused with a message.
 FORMAT = 1
 _HEADER = "header.json"
-#: Types of arguments that the constructors of spaces take without looking.
+#: Types of arguments that the constructors of spaces do not check.
 PLAIN = (bool, str, bool | None, str | None)
-#: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
+#: Spaces that a file may name. Those of users, and manifolds made of functions, are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
     name: space
     for name in spaces.__all__
@@ -85,8 +85,8 @@ def read_document(path: str | Path) -> dict[str, Any]:
     arrays: dict[str, npt.NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > os.path.getsize(path):  # we never pack
-                raise ValueError("it unpacks to more than it holds")
+            if sum(entry.file_size for entry in archive.infolist()) > os.path.getsize(path):
+                raise ValueError("it is compressed, which models never are")
             for name in archive.namelist():
                 with archive.open(name) as file:
                     arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
@@ -96,7 +96,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
         raise ModelFormatError(f"There is no model at {str(path)!r}. Check the path.") from None
     except ModelFormatError:
         raise
-    except Exception as error:  # damaged archives end in errors of all kinds in zipfile, zlib and NumPy
+    except Exception as error:  # zipfile, zlib and NumPy raise errors of all kinds for damaged archives
         fault = "it has no header" if isinstance(error, KeyError) else f"{type(error).__name__} while reading it"
         raise ModelFormatError(f"{foreign} ({fault}). Pass a file that LabelModel.save wrote.") from None
     if not isinstance(document, dict) or not isinstance(document.get("document"), dict):
@@ -109,7 +109,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
 
 
 def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
-    """Return a value as JSON; arrays go to `arrays`, and a dict with one key stands for what JSON lacks."""
+    """Return a value as JSON. Arrays go to `arrays`, and dicts with one key stand for types that JSON lacks."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         name = f"array{len(arrays)}{path.replace('/', '.')}"
         arrays[name] = value
@@ -127,7 +127,7 @@ def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
 
 
 def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    """Return what `_split` took apart."""
+    """Return the value that `_split` split."""
     if isinstance(value, list):
         return [_merge(item, arrays) for item in value]
     if not isinstance(value, dict):
@@ -148,17 +148,14 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
     """Write a fitted model to one file."""
     stored = {key: list(value) if isinstance(value, (set, frozenset)) else value for key, value in settings.items()}
     del stored["space"]
-    for key, value in stored.items():  # an estimator object is code; what it learned is in the parameters
+    for key, value in stored.items():  # an estimator object is code, and what it learned is in the parameters
         if value is not None and not isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)):
             stored[key] = "auto"
     write_document(path, {**_described(space), "n_labels": space.n_labels, "settings": stored, "model": model})
 
 
 def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
-    """Return the space, what was learned, and the settings; every field is checked before any use.
-
-    The declarations of the classes are the schema: types, and `Axes` for shapes and ranges.
-    """
+    """Return the space, what was learned, and the settings. Every field is checked before use; see `schema`."""
     document = read_document(path)
     given = checked(Stored, document, Place(str(path)))
     if space is None:
@@ -180,7 +177,7 @@ def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[Label
 
 
 def _described(space: LabelSpace) -> dict[str, Any]:
-    """Return the type of a space and its arguments, among them other spaces."""
+    """Return the type of a space and its arguments, which may be other spaces."""
     name = type(space).__name__
     arguments = space.spec() if name in SPACES else {}
     described = {key: _described(value) if isinstance(value, LabelSpace) else value for key, value in arguments.items()}
@@ -188,7 +185,7 @@ def _described(space: LabelSpace) -> dict[str, Any]:
 
 
 def _space(described: Mapping[str, Any], outermost: str, place: Place) -> LabelSpace:
-    """Return the space that `_described` described; its constructor checks the arguments."""
+    """Return the space of a description; its constructor checks the arguments."""
     name, given = described["space"], described["space_arguments"]
     if not isinstance(name, str) or name not in SPACES:
         raise ModelFormatError(
@@ -210,5 +207,5 @@ def _space(described: Mapping[str, Any], outermost: str, place: Place) -> LabelS
         return SPACES[name](**arguments)
     except ModelFormatError:
         raise
-    except Exception as error:  # whatever a constructor makes of arguments that nobody has written
+    except Exception as error:  # constructors may raise any error for the arguments of a changed file
         raise (place / "space_arguments").refused(given, f"what {name}(...) takes: {error}") from None

@@ -1,7 +1,4 @@
-"""Votes: who said what about which item. The first object of the straight line (paper, section 2).
-
-An abstention lives in the `observed` mask, never inside a label.
-"""
+"""Votes: who said what about which item. Abstentions are in the `observed` mask, never inside a label."""
 
 from __future__ import annotations
 
@@ -53,25 +50,25 @@ class Votes:
     Parameters
     ----------
     labels
-        Shape ``(n_items, n_sources, *label_shape)``, or ``(n_items, n_sources)`` objects.
-        What stands in a cell that is not observed has no meaning.
+        Shape ``(n_items, n_sources, *label_shape)``, or ``(n_items, n_sources)`` objects. The values of cells that are
+        not observed have no meaning.
     observed
         Shape ``(n_items, n_sources)``: False where a source abstains.
     sources
         One name per source.
     items
-        One id per row. Rows of one id are about the same item: they stay together in samples, and standard errors do
-        not take them for independent.
+        One id per row. Rows with the same id are about the same item: they stay together in samples, and standard
+        errors do not count them as independent.
     abstain
-        The value that stood for an abstention where the votes came from, if the caller named one.
+        The value that stood for an abstention in the input, if the caller named one.
     names_given
         False if the source names were made up.
     spelling
-        Type of the labels before they were stored as codes of a label space; predictions come back in it.
+        Type of the labels before they were stored as codes of a label space. Predictions have this type.
     repeated_pairs
-        Pairs of sources that are runs of one source, see `from_long`; ``LabelModel(dependencies=)`` takes them.
+        Pairs of sources that are runs of one source, see `from_long`. Pass them to ``LabelModel(dependencies=)``.
     receipt
-        What became of the cells of the table that the votes were read from.
+        How the cells of the table were read.
 
     Examples
     --------
@@ -81,7 +78,7 @@ class Votes:
     """
 
     labels: Batch
-    observed: BoolArray = None  # type: ignore[assignment]  # refused, with those who make votes of a table
+    observed: BoolArray = None  # type: ignore[assignment]  # refused, with a hint at the constructors
     sources: tuple[str, ...] = ()
     items: npt.NDArray[Any] = None  # type: ignore[assignment]
     abstain: Any = None
@@ -90,14 +87,14 @@ class Votes:
     repeated_pairs: tuple[tuple[str, str], ...] = ()
     receipt: Receipt | None = None
 
-    # One item is not a vote but a row of them: neither NumPy nor a for loop should guess.
+    # An item is a row of votes, not one vote, so that neither NumPy nor a for loop should guess.
     __iter__: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         if self.observed is None or self.items is None:
             raise InvalidVotesError(
-                "Votes(...) wants arrays of labels, of what was observed, and of names. Make votes from a table with "
-                "Votes.from_matrix, from_array, from_frame or from_long."
+                "Votes(...) needs arrays for labels, observed and items. To read a table, use Votes.from_matrix, "
+                "from_array, from_frame or from_long."
             )
         object.__setattr__(self, "sources", tuple(self.sources))
         shape = self.observed.shape
@@ -128,11 +125,11 @@ class Votes:
         ----------
         matrix
             Shape ``(n_items, n_sources)``: numbers or text; array, nested lists or frame.
-            NaN and None are abstentions, too. An array of numbers or text is not copied.
+            NaN and None are also abstentions. An array of numbers or text is not copied.
         abstain
             The value that stands for an abstention; None if there is no such value.
         sources, items
-            Names of the columns and ids of the rows; numbered if not given. Of a frame `sources` picks columns.
+            Names of the columns and ids of the rows; numbered if not given. For a frame, `sources` picks columns.
 
         Examples
         --------
@@ -236,7 +233,7 @@ class Votes:
                [0, 1]])
         """
         table, pairs, receipt = read_wide(frame, sources, item, repeats)
-        # pandas numbers the columns of a bare array: no names that anybody chose.
+        # pandas numbers the columns of a bare array; these are not names that somebody chose.
         counted = tuple(map(str, range(len(table.sources))))
         return cls(
             *table, names_given=sources is not None or table.sources != counted, repeated_pairs=pairs, receipt=receipt
@@ -244,10 +241,10 @@ class Votes:
 
     @classmethod
     def concatenate(cls, parts: Iterable[Votes]) -> Self:
-        """Return the items of several votes below each other, sources matched by name.
+        """Return the items of several votes, one below the other, with sources matched by name.
 
-        A source that a part does not have abstains there. Counted item ids (0, 1, ...) are
-        counted on; any others must differ between the parts.
+        A source that is missing in a part abstains there. Item ids 0, 1, ... are renumbered; other ids must differ
+        between the parts.
 
         Examples
         --------
@@ -263,8 +260,7 @@ class Votes:
         if len({(part.names_given, part.n_sources) for part in votes}) > 1 and not all(p.names_given for p in votes):
             listed = ", ".join(f"{part.n_sources} {'named' if part.names_given else 'unnamed'}" for part in votes)
             raise InvalidVotesError(
-                f"The parts have {listed} sources, so it is not known which belong together. "
-                f"Name them with sources= when making the votes."
+                f"The parts have {listed} sources, so they cannot be matched. Name the sources with sources=."
             )
         names = tuple(dict.fromkeys(name for part in votes for name in part.sources))
         place = {name: column for column, name in enumerate(names)}
@@ -362,16 +358,16 @@ class Votes:
     def to_long(self, space: LabelSpace | None = None) -> pa.Table:
         """Return an Arrow table with one row (item, source, label) per vote.
 
-        An item nobody votes on and a source that never votes keep one row, with a null label. `space` is needed
-        where labels are names but stored as codes, as `consilience.apply` does if it is told the space.
+        An item without votes and a source that never votes have one row with a null label. Pass `space` if names of
+        labels are stored as codes, as they are by ``consilience.apply(functions, data, space)``.
         """
         labels = spelled_out(self.labels, self.observed, space, self.spelling)
         return long_arrow(LabelTable(labels, self.observed, self.sources, self.items))
 
     def to_matrix(self, abstain: Any = -1) -> Batch:
-        """Return the labels ``(n_items, n_sources)`` with one value wherever a source abstains, as other tools take it.
+        """Return the labels ``(n_items, n_sources)`` with one value wherever a source abstains, as snorkel takes them.
 
-        Labels that are stored as codes stay codes, as in the matrix of snorkel.
+        Labels that are stored as codes stay codes.
 
         Examples
         --------
@@ -427,17 +423,17 @@ class Votes:
     def _numbered(
         cls, labels: Batch, observed: BoolArray, sources: Sequence[str] | None, items: Any, abstain: Any = None
     ) -> Self:
-        """Return votes, with source names and item ids counted where the caller gave none."""
+        """Return votes, with numbered source names and item ids where the caller gave none."""
         names = default_names(labels.shape[1]) if sources is None else as_names(sources)
         return cls(labels, observed, names, item_ids(items, len(labels)), abstain, names_given=sources is not None)
 
 
-def as_votes(data: Any, sources: Sequence[str] | None = None, *, minus_one_abstains: bool = True) -> Votes:
+def as_votes(data: Any, space: LabelSpace | None = None) -> Votes:
     """Return votes from whatever `fit` and `predict` accept.
 
-    Votes stay as they are. A frame, or a dict of columns, has one column per source and nulls for abstentions; there
-    `sources` picks columns. In a table of integers -1 abstains, unless it is a label; in any other array, or nested
-    lists, NaN and None do.
+    Votes stay as they are. A frame, or a dict of columns, has one column per source and nulls for abstentions. In a
+    table of integers -1 abstains, unless it is a label of the space; in any other array, or nested lists, NaN and None
+    do.
 
     Examples
     --------
@@ -448,8 +444,9 @@ def as_votes(data: Any, sources: Sequence[str] | None = None, *, minus_one_absta
     if isinstance(data, Votes):
         return data
     if isinstance(data, dict) or is_frame(data):
-        return Votes.from_frame(data, sources)
-    votes = Votes.from_array(data, sources=sources)
-    if minus_one_abstains and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu":
+        return Votes.from_frame(data)
+    votes = Votes.from_array(data)
+    integers = votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu"
+    if integers and not (space is not None and space.contains(-1)):
         return replace(votes, observed=votes.observed & (votes.labels != -1), abstain=-1)
     return votes

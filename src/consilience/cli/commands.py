@@ -34,8 +34,29 @@ TOPICS = {
     ),
     "Large tables": ("engine", "scheduler", "master", "on_error", "resume"),
 }  # fmt: skip
-#: Names that messages of the library share with options of the command line.
-_OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
+#: Arguments in messages of the library that are options, and those with another name.
+_OPTIONS = {"judge": "source", "answer": "label", "dependencies": "depends"} | {
+    name: name
+    for name in (
+        "abstain", "decimal", "delimiter", "drop", "encoding", "field", "fold", "force", "gold", "item", "label",
+        "layout", "method", "outside", "prior", "repeats", "resume", "source", "sources", "space", "strict", "ties",
+        "unlisted",
+    )
+}  # fmt: skip
+_VALUE = r"'[^']*'|\"[^\"]*\"|True|\.\.\.|-?\d+(?:\.\d+)?|[A-Z]\w+\([^()]*\)"
+_ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
+#: What else is called differently.
+_PHRASES = (
+    ("Name the label type", "Name it with --space"),
+    ("name the label type", "use --space"),
+    ("dependencies names", "--depends names"),
+    ("dependencies='none'", "--depends none"),
+    ("Use Scores(gauge", "In Python, use Scores(gauge"),
+    ("predict_baseline(votes)", "--method majority"),
+    ("LabelModel.save wrote", "`consilience label --save` wrote"),
+    ("add it to classes=", "add it to --space"),
+    ("(Votes.from_matrix(..., abstain=...))", "with --abstain"),
+)
 
 
 #: Where each command is, and what it does in one line: a command is loaded when it is called, not to list the others.
@@ -61,7 +82,7 @@ EXAMPLES = (
 )
 HELP = """Combine noisy votes from many sources into one reliable label per item.
 
-Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+Exit status: 0 on success, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
 
 Completion in bash: eval "$(_CONSILIENCE_COMPLETE=bash_source consilience)"; with zsh_source and fish_source likewise.
 """
@@ -195,33 +216,25 @@ def _message(error: Exception) -> str:
 
 
 def in_options(message: str) -> str:
-    """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
-    message = re.sub(r"\b(force|resume)=True\b", r"--\1", message)
-    message = re.sub(rf"\b({_OPTIONS})=(?=[\"']|\.\.\.)", r"--\1 ", message)
-    message = re.sub(rf"\b({_OPTIONS})=(?=[ .,])", r"--\1", message)
-    for said, meant in (
-        ("judge=", "--source "),
-        ("answer=", "--label "),
-        ("field='", "--field '"),
-        ("outside='", "--outside '"),
-        ("unlisted='", "--unlisted '"),
-        ("overwrite it with force", "overwrite it with --force"),
-        ("Name the label type", "Name it with --space"),
-        ("name the label type", "use --space"),
-        ("dependencies names", "--depends names"),
-        ("dependencies='none'", "--depends none"),
-        ("Use Scores(gauge", "In Python, use Scores(gauge"),
-        ("predict_baseline(votes)", "--method majority"),
-        ("LabelModel.save wrote", "`consilience label --save` wrote"),
-        ("add it to classes=", "add it to --space"),
-        ("(Votes.from_matrix(..., abstain=...))", "with --abstain"),
-    ):
+    """Return a message of the library in the words of the command line.
+
+    >>> in_options("pass abstain=-1, space=Classes([0, 1]) or force=True")
+    'pass --abstain=-1, --space classes:0,1 or --force'
+    """
+    for said, meant in _PHRASES:
         message = message.replace(said, meant)
     message = re.sub(r"add it to [A-Z]\w+\([^)]*\)", "add it to --space", message)
     message = re.sub(r"\bRow \d+ \(item (.*?)\), source", r"Item \1, source", message)  # lines of the file count anew
-    message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
-    message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
-    return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
+    return _ARGUMENT.sub(lambda found: _option(found[1], found[2] or ""), message)
+
+
+def _option(name: str, value: str) -> str:
+    """Return an argument of the library as an option."""
+    option = f"--{_OPTIONS[name]}"
+    kind, is_type, labels = value.partition("(")
+    if is_type:
+        value = f"{kind.lower()}:{re.sub(r'[^-0-9A-Za-z_,.]', '', labels)}".removesuffix(":...").rstrip(":")
+    return option if value in ("", "True") else f"{option}={value}" if value.startswith("-") else f"{option} {value}"
 
 
 def _offer_values(command: click.Command) -> None:

@@ -66,7 +66,7 @@ STORIES = (
     ),
     Story(
         "sentences",
-        "Metric: sentences with a distance of your own",
+        "Metric: sentences with a custom distance",
         "Five transcribers wrote down what they heard. All the model knows of a sentence is a Python function: "
         "how many words differ.",
         load_sentences,

@@ -132,7 +132,7 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         {
             "items": n_items,
             "votes": cast,
-            "receipt": loaded.receipt and loaded.receipt.to_json(),
+            "receipt": loaded.receipt and loaded.receipt.to_json(in_options),
             "space": None if space is None else describe(space),
             "sources": summary.to_arrow().to_pylist(),
             "pairs": pairs,
@@ -254,7 +254,7 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) ->
         told = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
         warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {told}")
     if silent:
-        warn("never-votes", silent, "no vote at all. Leave out with --drop.")
+        warn("never-votes", silent, "no votes. Leave out with --drop.")
     copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]
     for pair in copied[:LISTED]:
         copies = f"If one copies the other, label with --depends {','.join(pair)}."
@@ -269,14 +269,14 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) ->
         if met[name] < 2 and times < 5 * FEW and name not in silent
     )
     if needs_overlap and lonely and active >= 3:
-        few = "too little overlap with other sources to learn their quality; collect more common items."
+        few = "too little overlap with other sources to learn their quality. Collect votes on common items."
         warn("low-overlap", lonely, few)
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():
-        message = f"{_items(votes, voters == 0)} have no vote; their label will be missing."
+        message = f"{_items(votes, voters == 0)} have no vote, so their label will be missing."
         found.append(Diagnostic("items-without-votes", "info", (), message))
     if (voters == 1).any():
-        message = f"{_items(votes, voters == 1)} have one vote only, which nobody can correct."
+        message = f"{_items(votes, voters == 1)} have only one vote, so no other source can correct it."
         found.append(Diagnostic("items-with-one-vote", "info", (), message))
     return found
 
@@ -297,7 +297,7 @@ def _items(votes: Votes, chosen: BoolArray) -> str:
 @options.MODEL
 @options.VOTES
 @click.option("--item", "identity", required=True, metavar="ID", help="Which item.")
-@click.option("--item-column", metavar="COLUMN", help="Column of item ids, where its name does not say so.")
+@click.option("--item-column", metavar="COLUMN", help="Column of item ids, if it cannot be found by its name.")
 @options.reading(space=False, item=False, engine="numbers")
 @options.printing
 def explain(
@@ -323,16 +323,16 @@ def explain(
 @options.VOTES
 @options.reading(space=False)
 @options.gold(required=True)
-@click.option("--by", metavar="COLUMN", help="The same numbers for each value of this column of VOTES.")
+@click.option("--by", metavar="COLUMN", help="Repeat the numbers for each value of this column of VOTES.")
 @click.option(
     "--within", type=click.FloatRange(min=0.0, min_open=True), default=0.02, show_default=True, metavar="X",
-    help="Say how many more labels would make the interval plus or minus X.",
+    help="Target half-width of the interval: how many more labels it needs.",
 )  # fmt: skip
 @options.printing
 def audit(
     model: Path, votes: Path, reading: options.Reading, gold: str, by: str | None, within: float, output: Output
 ) -> None:
-    """Say how good the labels of all items are, by those whose true label is known, with 95% intervals.
+    """Estimate how good all labels are from the items whose true label is known, with 95% intervals.
 
     The known items have to be a random sample. Where they were drawn with different probabilities, the file of known
     labels says so in a column `probability`; items with an empty cell there were not drawn at random and are left out.

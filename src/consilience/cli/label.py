@@ -15,7 +15,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
-from consilience.cli.commands import Command
+from consilience.cli.commands import Command, in_options
 from consilience.cli.inspect import write_page
 from consilience.cli.loading import describe, load, opened, read_raw, shown_content, table_of, without_shown
 from consilience.cli.origins import Loaded, origin_of, write_back
@@ -102,16 +102,17 @@ def label(
     seed: int,
     output: Output,
 ) -> None:
-    """Label every item of VOTES, and say how far each source can be trusted.
+    """Label every item of VOTES, and estimate how reliable each source is.
 
     VOTES is a table: one row per item and one column per source, or one row per vote (item, source, label); - reads
     it from the standard input. Empty cells abstain.
 
-    Columns of the labels: item; label; for scores standard_error, low and high (95% interval); confidence, the
-    probability that the label is right (of numbers, boxes and the like: the share of the cost of guessing that the
-    votes remove); n_votes; agreement, the share of voters who gave the label, or how near to it they are, 1 at best.
+    Columns of the labels: item; label; for scores standard_error, low and high (95% interval); confidence
+    (for classes the probability that the label is right; for tags, trees, boxes and the like the expected share that
+    is right; otherwise the expected share of the cost of guessing that is avoided); n_votes; agreement (the share of
+    voters who gave the label, or how close they are to it; 1 is best).
 
-    Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+    Exit status: 0 on success, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
     """
     named = ((report, "the report"), (sources_out, "the sources"), (standings, "the leaderboard"), (save, "the model"))
     extra = [(path, what) for path, what in named if path is not None]
@@ -148,7 +149,7 @@ def label(
         with output.working("labeling"):
             written, counts, table = write_predictions(model, loaded, reading, writing, writers)
     findings = model.diagnostics_
-    sentence = verdict(model.source_model_, model.space, None if table is None else _confidence(table))
+    sentence = in_options(verdict(model.source_model_, model.space, None if table is None else _confidence(table)))
     ranked = table is not None and "candidate" in table.column_names
     if table is not None and ranked:
         sentence = f"{leader(table)} {sentence}"
@@ -177,7 +178,7 @@ def label(
             "labels": str(writing.target),
             "model": save and str(save),
             **counts,
-            "receipt": loaded.receipt and loaded.receipt.to_json(),
+            "receipt": loaded.receipt and loaded.receipt.to_json(in_options),
             "space": describe(loaded.space),
             "method": model.source_model_.method,
             "verdict": sentence,
@@ -274,8 +275,8 @@ def convert(
 ) -> None:
     """Turn votes or labels into another file format or layout.
 
-    The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
-    the standard input or output. Without --to a table keeps its layout; what comes from other tools becomes long.
+    The file extensions of IN and OUT set their formats: .csv, .tsv, .jsonl, .parquet, .arrow; text files may also end
+    in .gz. - is the standard input or output. Without --to a table keeps its layout; files of other tools become long.
     """
     output = check_outputs(options.Writing(target, force=force), reading, output)
     as_it_is = replace(options.Reading(), delimiter=reading.delimiter, encoding=reading.encoding)
@@ -402,7 +403,9 @@ def _prior(text: str, space: LabelSpace) -> Any:
         return click.BadParameter(fault, param_hint="--prior")
 
     if space.n_labels is None:
-        raise refused(f"{type(space).__name__} has no list of labels to be frequent.")
+        raise refused(
+            f"{type(space).__name__} has no list of labels, so its labels have no frequencies. Leave --prior out."
+        )
     labels = [str(label) for label in space.as_labels(np.arange(space.n_labels), np.dtype(object)).tolist()]
     example = ",".join(f"{label}={1 / len(labels):.2g}" for label in labels[:4]) + ",..." * (len(labels) > 4)
     given: dict[str, float] = {}

@@ -16,7 +16,7 @@ from consilience.arrays import Batch, IntArray, as_object_array
 from consilience.cli.commands import in_options
 from consilience.cli.options import Reading
 from consilience.cli.origins import Loaded, imported, origin_of
-from consilience.cli.output import Output
+from consilience.cli.output import Output, shortened
 from consilience.exceptions import (
     FileFormatError,
     InvalidLabelError,
@@ -33,7 +33,7 @@ from consilience.lazy import pyarrow as pa
 from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
 from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
-from consilience.tables.cleaning import as_the_space_reads, odd_columns, read_by
+from consilience.tables.cleaning import as_the_space_reads, cleaned, odd_columns, read_by
 from consilience.tables.display import SourceTable
 from consilience.tables.files import read_table
 from consilience.tables.frames import ALIASES
@@ -55,7 +55,8 @@ def load(path: Path, reading: Reading, output: Output, gold: str | None = None, 
 
     Where they are read only `to_look` at them, and their label type is not clear, there is none.
     """
-    table, raw, _, found = _read(path, reading, gold, Declared.by(reading.space))
+    with output.working("reading the votes"):
+        table, raw, _, found = _read(path, reading, gold, Declared.by(reading.space))
     if found is not None and found.space is not None and reading.space is None:
         output.note(f"Label type of the file: {describe(found.space)['type']}. Use --space to override.")
         return _interpreted(path, raw, found.space, table, gold, reading, output, found)
@@ -84,13 +85,14 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
         reading = replace(reading, sources=wanted, layout="wide")
         others = {*wanted, gold, *reading.drop, reading.roles(columns)[1]["item"]}
         _note_others([name for name in columns if name not in others], output)
-    table, raw, is_long, found = _read(path, reading, gold, Declared.by(space))
+    with output.working("reading the votes"):
+        table, raw, is_long, found = _read(path, reading, gold, Declared.by(space))
     missing = [name for name in wanted if name not in raw.sources]
     # Else the model says which sources it misses; in a long table who says nothing abstains.
     if raw.sources != wanted and raw.names_given and (is_long or not missing) and len(missing) < len(wanted):
         _note_others([name for name in raw.sources if name not in wanted], output)
         if missing:
-            output.note(f"sources of the model without a vote here: {', '.join(missing)}")
+            output.note(f"Sources of the model without a vote here: {', '.join(missing)}")
         places = [0 if name in missing else raw.sources.index(name) for name in wanted]
         observed = raw.observed[:, places] & [name not in missing for name in wanted]
         raw = replace(raw, labels=raw.labels[:, places], observed=observed, sources=wanted, repeated_pairs=())
@@ -133,7 +135,7 @@ def opened(
 ) -> Iterator[Loaded]:
     """Read votes, of a model's sources if there is one; or give them to an engine, which ends with the block.
 
-    What became of the cells is said in either case; with an engine that takes a pass, unless nobody wants to `count`.
+    What became of the cells is said in either case; with an engine that takes a pass, unless `count` is false.
     """
     if reading.engine is None:
         if model is None:
@@ -150,15 +152,15 @@ def opened(
         )
     options: dict[str, Any] = {"item": reading.item, "drop": reading.drop, "abstain": reading.abstain}
     options["sources"] = reading.sources if reading.sources or model is None else model.source_model_.sources
-    if model is None:
-        drop = reading.drop if gold is None else (*reading.drop, gold)
-        sample = ParquetPartitions(path, **{**options, "drop": drop}).sample(SHOWN_ITEMS, 0).whole.votes
-        space = _space(sample, reading, output)
-    else:
-        space = model.space
-    options |= {"gold": gold, "on_error": reading.on_error}
+    drop = reading.drop if gold is None else (*reading.drop, gold)
+    sample = ParquetPartitions(path, **{**options, "drop": drop}).sample(SHOWN_ITEMS, 0).whole.votes
+    if sample.labels.dtype != object and not reading.strict:  # pieces are read strictly, but for what is guessed here
+        sample = cleaned(sample, Declared.by(reading.space if model is None else model.space), abstain=reading.abstain)
+    seen = sample.receipt or Receipt(0)
+    space = _space(sample, reading, output) if model is None else model.space
+    options |= {"gold": gold, "on_error": reading.on_error, "abstain": reading.abstain or seen.abstain}
     with _partitions(path, space, reading, options) as votes:
-        receipt = _counted_cells(votes, output) if count else None
+        receipt = replace(_counted_cells(votes, output), notes=seen.notes) if count else None
         output.receipt(receipt)
         yield Loaded(votes, space, receipt=receipt)
 
@@ -201,7 +203,11 @@ def describe(space: LabelSpace) -> dict[str, Any]:
 def _space(votes: Votes, reading: Reading, output: Output) -> LabelSpace:
     """Return the label type that was named, or guess it and say so."""
     if reading.space is not None:
-        return space_of_text(reading.space, votes)
+        space = space_of_text(reading.space, votes)
+        names = getattr(space, "names", None)
+        if names and ":" not in reading.space:
+            output.note(shortened(f"Label type of the votes: {reading.space}:{','.join(map(str, names))}"))
+        return space
     guess = guess_space(votes)
     output.note(f"Detected label type: {describe(guess.space)['type']} ({guess.reason}). Use --space to override.")
     return guess.space
@@ -278,7 +284,8 @@ def _interpreted(
     output: Output,
     found_in: Loaded | None = None,
 ) -> Loaded:
-    votes = read_by(raw, space, str(path), strict=reading.strict, unlisted=reading.unlisted)
+    with output.working("reading the labels"):
+        votes = read_by(raw, space, str(path), strict=reading.strict, unlisted=reading.unlisted)
     output.receipt(votes.receipt)
     found = replace(found_in or Loaded(votes, space), votes=votes, space=space, receipt=votes.receipt)
     if gold is None:
@@ -295,7 +302,7 @@ def _interpreted(
         columns = [] if table is None else table.column_names
         hint = did_you_mean(gold, columns) or f" The columns are {', '.join(map(repr, columns))}." * bool(columns)
         raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
-    told = _matched(ids, labels, votes, name, output)
+    told = _without_gaps(_matched(ids, labels, votes, name, output), space, reading)
     rows = list(told)
     # A number is text where the classes are texts such as '1'.
     cells = [
@@ -313,6 +320,15 @@ def _interpreted(
     known: Batch = np.empty(len(votes), dtype=object)
     known[rows] = read
     return replace(found, gold=space.in_words_of(known, votes.labels, votes.observed))
+
+
+def _without_gaps(told: dict[int, Any], space: LabelSpace, reading: Reading) -> dict[int, Any]:
+    """Return known labels read as the cells of votes are; what is not a label stays, for a message about it."""
+    column = Votes.from_array(as_object_array(told.values()).reshape(-1, 1))
+    read = cleaned(column, Declared.by(space), abstain=reading.abstain, decimal=reading.decimal, fold=reading.fold)
+    wrong = read.receipt is not None and not all(reason.startswith("'") for reason in read.receipt.reasons)
+    values = zip(told.items(), read.labels[:, 0].tolist(), read.observed[:, 0].tolist(), strict=True)
+    return {row: value if seen else cell for (row, cell), value, seen in values if seen or wrong}
 
 
 def item_column(names: list[str], reading: Reading) -> str | None:
@@ -392,10 +408,10 @@ def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output:
             unmatched[item] = None
         elif found.setdefault(row, label) != label:
             raise InvalidVotesError(
-                f"{name!r} knows two labels of item {item!r}: {found[row]!r} and {label!r}. Keep one of them."
+                f"{name!r} has two labels for item {item!r}: {found[row]!r} and {label!r}. Keep one of them."
             )
     if not found and not unmatched:
-        raise FileFormatError(f"{name!r} holds no label. Give at least one known label.")
+        raise FileFormatError(f"{name!r} does not contain any label. Give at least one known label.")
     listed = ", ".join(map(repr, list(unmatched)[:SHOWN])) + (", ..." if len(unmatched) > SHOWN else "")
     if not found:
         raise FileFormatError(
@@ -435,7 +451,7 @@ def without_shown(votes: Path, reading: Reading, show: str | None) -> Reading:
             raise click.BadParameter(
                 f"{name!r} is neither a file nor a column of {str(votes)!r}.{hint}", param_hint="--show"
             )
-    is_long = reading.roles(names)[0] == "long"  # there, columns without a role are no sources
+    is_long = reading.roles(names)[0] == "long"  # there, a column without a role is not a source
     return reading if is_long else replace(reading, drop=(*reading.drop, *columns))
 
 

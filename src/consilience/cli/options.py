@@ -24,7 +24,7 @@ from consilience.tables.vote_tables import REPEATS
 Function = Callable[..., Any]
 SPACE_HELP = (
     "What a label is: classes, ordinal:1..5, scores, rankings, tags, trees, ... (`consilience spaces` lists all). "
-    "Guessed from the votes where they leave no choice."
+    "Guessed from the votes if they are unambiguous."
 )
 FILE = click.Path(path_type=Path)
 ENGINES = ("local", "dask", "spark")
@@ -72,7 +72,7 @@ SEED = click.option(
 
 
 def page_file(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """Return the name of a page, which has to end in .html, or nobody's browser opens it."""
+    """Return the name of a page, which has to end in .html, so that a browser opens it."""
     if value is not None and value.suffix.lower() not in (".html", ".htm"):
         raise click.BadParameter(f"{str(value)!r} does not end in .html. Write {parameter.opts[-1]} page.html.")
     return value
@@ -183,11 +183,11 @@ def reading(*, space: bool = True, item: bool = True, engine: str | None = None)
     purpose = "labels go to a folder" if engine == "labels" else "only summary statistics are transferred"
     options = [
         click.option("--from", "origin", type=click.Choice(ORIGINS),
-                     help="What VOTES is: a table, replies of LLM judges, or the export of another tool. Seen from the "
-                          "file by default, except for judges and doccano."),
+                     help="What VOTES is: a table, replies of LLM judges, or the export of another tool. Detected "
+                          "by default, except for judges and doccano files without users."),
         click.option("--field", metavar="NAME", help="Exports of tools: the question or control to read."),
         click.option("--outside", type=click.Choice(("refuse", "clip")), default="refuse", show_default=True,
-                     help="COCO: boxes that end outside of their image."),
+                     help="COCO: boxes that extend beyond their image."),
         *[click.option("--space", metavar="TYPE", help=SPACE_HELP)] * space,
         *[click.option("--item", metavar="COLUMN",
                        help="Column of item ids; found by its name (item, id, task, ...).")] * item,
@@ -197,16 +197,17 @@ def reading(*, space: bool = True, item: bool = True, engine: str | None = None)
         click.option("--drop", metavar="A,B,...", callback=_names, help="Columns or sources to leave out."),
         click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True,
                      help="Wide: a row per item, a column per source. Long: a row per vote."),
-        click.option("--abstain", metavar="VALUE", help="Value that means \"abstain\", in addition to empty cells."),
+        click.option("--abstain", metavar="VALUE",
+                     help="Value that means \"abstain\", in addition to empty cells; -1 is detected."),
         click.option("--repeats", type=click.Choice(REPEATS), default="identical", show_default=True,
-                     help="Several votes of one source on one item: merge identical ones, or choose."),
+                     help="Several votes of one source on one item: merge identical ones only, or choose how."),
         click.option("--strict", is_flag=True,
-                     help="Refuse cells that are not labels, repeated rows, columns of texts; N/A is a label."),
+                     help="Refuse invalid cells, repeated rows and columns of texts; guess nothing; N/A is a label."),
         click.option("--fold", is_flag=True, help="Join labels that differ only in case or blanks."),
         click.option("--unlisted", type=click.Choice(UNLISTED),
-                     help="Rankings: what a list leaves out is ranked below its end, or was never seen."),
-        click.option("--decimal", type=click.Choice((".", ",")), default=".", show_default=True,
-                     help="Decimal sign of numbers in text."),
+                     help="Rankings: items missing from a list are ranked below it, or were never seen."),
+        click.option("--decimal", type=click.Choice((".", ",")),
+                     help="Decimal sign of numbers in text (detected by default)."),
         click.option("--delimiter", metavar="SIGN", callback=_sign, help="CSV delimiter (detected by default)."),
         click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
     ]  # fmt: skip
@@ -256,5 +257,5 @@ def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) ->
 def _sign(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     sign = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";"}.get(value or "", value)
     if sign is not None and len(sign) != 1:
-        raise click.BadParameter(f"{value!r} is not one sign. Write ',' or ';' or '\\t'.")
+        raise click.BadParameter(f"{value!r} is not a single character. Write ',' or ';' or '\\t'.")
     return sign

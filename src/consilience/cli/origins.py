@@ -41,7 +41,7 @@ from consilience.votes import Votes
 
 #: Options that say how to read each kind of file; all others are for tables.
 _USED = {
-    "judges": ("item", "source", "label", "sources", "drop", "repeats", "delimiter", "encoding"),
+    "judges": ("item", "source", "label", "sources", "drop", "repeats", "decimal", "delimiter", "encoding"),
     **dict.fromkeys(("label-studio", "argilla", "cvat", "ground-truth"), ("field",)),
     "coco": ("outside",),
     "trec": ("unlisted",),
@@ -91,7 +91,7 @@ def imported(path: Path, reading: Reading) -> Loaded | None:
 def write_back(path: Path, tool: str, model: LabelModel, votes: Votes, export: Any) -> None:
     """Write labels in the form that a tool imports, with the data of the items from its export."""
     if not isinstance(export, Annotations) or not getattr(export, _OWN.get(tool, "data")):
-        raise BadInputError(f"--to {tool} needs the export of that tool as VOTES, which knows what the items are.")
+        raise BadInputError(f"--to {tool} needs an export of that tool as VOTES, because it contains the items.")
     _WRITERS[tool](path, model, votes, export)
 
 
@@ -113,6 +113,7 @@ def _judges(path: Path, reading: Reading) -> Any:
         scale=declared.scale,
         repeats=repeats,
         drop=reading.drop,
+        decimal=reading.decimal,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -46,7 +47,7 @@ def check_targets(paths: Iterable[Path], *, force: bool) -> None:
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise FileFormatError(f"Cannot write to {str(path.parent)!r}: permission denied. Choose another folder.")
         if path.resolve() in seen:
-            raise FileFormatError(f"Two results should go to {str(path)!r}. Give each a file of its own.")
+            raise FileFormatError(f"Two outputs have the same name, {str(path)!r}. Give each its own file.")
         seen.add(path.resolve())
 
 
@@ -58,13 +59,15 @@ def write_all(writers: dict[Path, Writer]) -> None:
     staged: dict[Path, Path] = {}
     try:
         for target, write in writers.items():
-            hidden = {"prefix": f".{target.name}.", "suffix": ".tmp"}
+            above = Path(tempfile.gettempdir()) if target == STDOUT else target.parent
+            folder = above / f".{target.name}.{secrets.token_hex(8)}.tmp"
+            # Noted before it is made: an interrupt in between would leave it behind.
+            temporary = staged[target] = folder / ("labels.csv" if target == STDOUT else target.name)
             try:
-                folder = Path(tempfile.mkdtemp(dir=None if target == STDOUT else target.parent, **hidden))
+                folder.mkdir(mode=0o700)
             except OSError as error:
                 where = str(target.parent)
                 raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
-            temporary = staged[target] = folder / ("labels.csv" if target == STDOUT else target.name)
             try:
                 write(temporary)
             except OSError as error:
@@ -116,7 +119,7 @@ class Output:
         """Say what became of the cells of a table, and whose cells were not votes."""
         if receipt is None:
             return
-        self.note(str(receipt))
+        self.note(in_options(str(receipt)))
         columns = receipt.faults.columns
         # Words for "nothing" need no examples.
         told = [place for place, reason in enumerate(columns["reason"]) if not reason.startswith("'")]
@@ -140,10 +143,7 @@ class Output:
         if self.silent:
             return
         texts = {name: [figure(name, value) for value in values] for name, values in columns.items()}
-        shown = {
-            name: [text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…" for text in own]
-            for name, own in texts.items()
-        }
+        shown = {name: list(map(shortened, own)) for name, own in texts.items()}
         if not (sys.stderr if self.aside else sys.stdout).isatty():
             for line in [*filter(None, [title]), *aligned(shown)]:
                 click.echo(line, err=self.aside)
@@ -187,6 +187,11 @@ class Output:
         """Show what takes a while, see `consilience.progress`."""
         with working(what, shown=False if self.quiet else None):
             yield
+
+
+def shortened(text: str) -> str:
+    """Return a text of no more than `WIDEST` signs."""
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 
 def counted(number: int, thing: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,13 @@ FOLDERS = {
     "cache": ("--cache", "CONSILIENCE_CACHE", "the output of parsers"),
     "snorkel": ("--snorkel", "CONSILIENCE_SNORKEL", "an environment with Snorkel"),
 }
+#: Packages that an experiment may import and that not every environment has, and what installs each.
+PACKAGES = {
+    "torch": "'consilience[torch]'",
+    "lightgbm": "'consilience[models]'",
+    "sklearn": "'consilience[models]'",
+    "pandas": "pandas",
+}
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXAMPLES = (
     "consilience reproduce --list",
@@ -38,7 +47,8 @@ EXAMPLES = (
 class Experiment:
     """One line of the catalogue: its claim, which of `FOLDERS` it reads, and how long it takes.
 
-    `full` is how long it takes with --full; None where there is no larger size.
+    `full` is how long it takes with --full; None where there is no larger size. `sets` are the folders it reads in that
+    of --data, and `packages` those of `PACKAGES` that it imports.
     """
 
     name: str
@@ -46,6 +56,24 @@ class Experiment:
     reads: tuple[str, ...]
     takes: str
     full: str | None = None
+    sets: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+
+    def lacks(self, environment: Mapping[str, str]) -> list[str]:
+        """Return what is missing to run it, each as the rest of a sentence about it and the next step."""
+        missing = []
+        for key in self.reads:
+            option, variable, what = FOLDERS[key]
+            if not environment.get(variable):
+                missing.append(f"reads {what}. Pass {option} FOLDER, or set {variable}; see experiments/README.md.")
+        folder = Path(environment.get(FOLDERS["data"][1], ""))
+        absent = [name for name in self.sets if not (folder / name).is_dir()]
+        if absent and not missing:
+            missing.append(f"reads {', '.join(absent)}, not found in {str(folder)!r}. See experiments/README.md.")
+        for name in self.packages:
+            if importlib.util.find_spec(name) is None:
+                missing.append(f"needs {name}, which is not installed. Run: pip install {PACKAGES[name]}.")
+        return missing
 
 
 def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
@@ -53,7 +81,8 @@ def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
     for root in (start, *start.parents):
         if (root / CATALOGUE).is_file():
             entries = tomllib.loads((root / CATALOGUE).read_text(encoding="utf-8"))["experiment"]
-            found = [Experiment(**{**entry, "reads": tuple(entry["reads"])}) for entry in entries]
+            lists = ("reads", "sets", "packages")
+            found = [Experiment(**{**entry, **{key: tuple(entry.get(key, ())) for key in lists}}) for entry in entries]
             return root, {one.name: one for one in found}
     raise BadInputError(
         "There is no folder 'experiments' here or above. The installed package does not contain it; a clone of the "
@@ -91,8 +120,8 @@ def reproduce(
 ) -> None:
     """Run experiments of the repository, and write their tables and pictures.
 
-    NAME is an experiment of `consilience reproduce --list`, or all. With all, experiments whose data are missing are
-    skipped and listed. Exit status 1 if an experiment failed; the others are run nevertheless.
+    NAME is an experiment of `consilience reproduce --list`, or all. With all, experiments whose data or packages are
+    missing are skipped, and listed with the reason. Exit status 1 if an experiment failed; the others run nevertheless.
     """  # fmt: skip
     root, experiments = find_experiments(Path.cwd())
     if listing:
@@ -119,24 +148,30 @@ def reproduce(
             environment[FOLDERS[key][1]] = str(folder.resolve())
     passed = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
     passed += [] if results is None else ["--results", str(results.resolve())]
-    chosen = _chosen(names, experiments, environment, output, full=full)
+    chosen, skipped = _chosen(names, experiments, environment, output, full=full)
     where = (results or root / "experiments" / "results").resolve()
     outcomes: list[dict[str, Any]] = []
     for number, one in enumerate(chosen, 1):
-        output.note(f"[{number}/{len(chosen)}] {one.name}: {one.claim}")
-        larger = ["--full"] if full and one.full is not None else []
-        command = [sys.executable, "-m", f"experiments.{one.name}", *passed, *larger]
+        larger = full and one.full is not None
+        output.note(f"[{number}/{len(chosen)}] {one.name}: {one.claim} (takes {one.full if larger else one.takes})")
+        command = [sys.executable, "-m", f"experiments.{one.name}", *passed, *(["--full"] if larger else [])]
         start = time.perf_counter()
         # In a process of its own, which shows its own progress.
         silent = subprocess.DEVNULL if output.silent else None
         status = subprocess.run(command, cwd=root, env=environment, check=False, stdout=silent).returncode
         seconds = round(time.perf_counter() - start, 1)
         outcomes.append({"experiment": one.name, "status": status, "seconds": seconds})
-    output.document({"results": str(where), "runs": outcomes})
+        output.note(f"{one.name}: {'failed' if status else 'done'} after {seconds} s")
+    output.document({"results": str(where), "runs": outcomes, "skipped": skipped})
     for run in outcomes:
         if not run["status"]:
             output.text(f"{where / run['experiment']}.md  ({run['seconds']} s)")
     failed = [run["experiment"] for run in outcomes if run["status"]]
+    minutes, done = sum(run["seconds"] for run in outcomes) / 60.0, len(outcomes) - len(failed)
+    output.note(f"{done} done, {len(failed)} failed, {len(skipped)} skipped, in {minutes:.0f} minutes")
+    for name, reasons in skipped.items():
+        for reason in reasons:
+            output.note(f"skipped: {name} {reason}")
     if failed:
         click.echo(f"failed: {', '.join(failed)}", err=True)
         click.get_current_context().exit(1)
@@ -149,34 +184,27 @@ def _chosen(
     output: Output,
     *,
     full: bool,
-) -> list[Experiment]:
-    """Return the experiments to run, or say what is wrong with the choice."""
+) -> tuple[list[Experiment], dict[str, list[str]]]:
+    """Return the experiments to run, and why others of all are skipped; or say what is wrong with the choice."""
     if not names:
         raise click.UsageError(f"Name an experiment, or {ALL}. --list shows them.")
-    lacking = {
-        one.name: [FOLDERS[key] for key in one.reads if not environment.get(FOLDERS[key][1])]
-        for one in experiments.values()
-    }
     if ALL in names:
         if len(names) > 1:
             raise click.UsageError(f"{ALL} is every experiment. Leave the other names out.")
-        left_out = [name for name, folders in lacking.items() if folders]
-        if left_out:
-            lacks = sorted({option for name in left_out for option, _, _ in lacking[name]})
-            output.note(f"left out, as {' and '.join(lacks)} are not given: {', '.join(left_out)}")
-        chosen = [one for one in experiments.values() if one.name not in left_out]
+        skipped = {one.name: lacks for one in experiments.values() if (lacks := one.lacks(environment))}
+        if skipped:
+            output.note(f"skipped, see the end: {', '.join(skipped)}")
+        chosen = [one for one in experiments.values() if one.name not in skipped]
         if full:
             same = [one.name for one in chosen if one.full is None]
             output.note(f"--full is the default size of: {', '.join(same)}")
-        return chosen
+        return chosen, skipped
     for name in names:
         if name not in experiments:
             hint = did_you_mean(name, experiments) or " --list shows them."
             raise BadInputError(f"There is no experiment {name!r}.{hint}")
-        for option, variable, what in lacking[name]:
-            raise BadInputError(
-                f"{name} reads {what}. Pass {option} FOLDER, or set {variable}; see experiments/README.md."
-            )
+        for reason in experiments[name].lacks(environment):
+            raise BadInputError(f"{name} {reason}")
         if full and experiments[name].full is None:
             raise BadInputError(f"{name} has no larger size than its default. Leave --full out.")
-    return [experiments[name] for name in dict.fromkeys(names)]
+    return [experiments[name] for name in dict.fromkeys(names)], {}

@@ -39,7 +39,7 @@ from consilience.review.server import HOST, listen, new_token
     help="Precision that you want; the page says how many labels it needs.",
 )  # fmt: skip
 @click.option("--show-votes", is_flag=True, help="Show the votes before you answer; by default they come afterwards.")
-@click.option("--person", default="", metavar="NAME", help="Who labels; written beside each answer.")
+@click.option("--person", default="", metavar="NAME", help="Name of the person who labels; stored with each answer.")
 @click.option(
     "-o", "--output", "folder", type=click.Path(file_okay=False, path_type=Path), default=Path("review"),
     show_default=True, help="Folder for answers, labels, report and audit.",

@@ -1,7 +1,6 @@
-"""Small tables of votes with their truth, which the package ships.
+"""Small example tables of votes with their truth.
 
-They are simulated (`tools/make_demo_data.py`, `tools/make_tutorial_data.py`), so that the truth is known and nobody's
-data is used.
+They are simulated (`tools/make_demo_data.py`, `tools/make_tutorial_data.py`), so that the truth is known.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Example:
 
 
 def load_tickets() -> Example:
-    """Return 300 support tickets whose topic was voted on by six sources of very different quality.
+    """Return 300 support tickets with votes of six sources of very different quality on their topic.
 
     Examples
     --------
@@ -85,7 +84,7 @@ def load_tickets() -> Example:
 
 
 def load_products() -> Example:
-    """Return 250 products that seven sources put into a taxonomy of 12 nodes.
+    """Return 250 products with votes of seven sources on their place in a taxonomy of 12 nodes.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def load_products() -> Example:
 
 
 def load_sentences() -> Example:
-    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words.
+    """Return 80 short sentences with the transcripts of five sources; the distance counts wrong words.
 
     Examples
     --------
@@ -107,7 +106,7 @@ def load_sentences() -> Example:
 
 
 def load_guests() -> Example:
-    """Return 150 guests and six guesses of how they rank five jams; one source saw some jams only, one names three.
+    """Return 150 guests with six guesses of how they rank five jams, two of them partial.
 
     Examples
     --------
@@ -121,7 +120,7 @@ def load_guests() -> Example:
 
 
 def path(name: str) -> Path:
-    """Return where a file of the tutorials lies, to be read as your own would be.
+    """Return the path of a file of the tutorials.
 
     ==================================================  ==============================================================
     ``messages.csv``                                    1,300 text messages, spam or not
@@ -130,7 +129,7 @@ def path(name: str) -> Path:
     ``battles.csv``                                     1,000 comparisons of the answers of two models
     ``searches.run``, ``relevance.csv``                 the ten best pages for 40 queries, by five search engines
     ``crossing_ann.json``, ``crossing_bob.json``, ...   boxes of four annotators on 60 images, as COCO files
-    ``sleep.csv``                                       when somebody fell asleep, as four sources have it
+    ``sleep.csv``                                       when a person fell asleep, according to four sources
     ==================================================  ==============================================================
 
     Examples
@@ -160,7 +159,7 @@ def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Ex
     return Example(space, votes, as_object_array([parse(row[-1]) for row in rows]))
 
 
-@lru_cache(maxsize=2**15)  # a fit asks for the distances between its votes several times
+@lru_cache(maxsize=2**15)  # a fit computes the same distances several times
 def word_edit_distance(left: str, right: str) -> int:
     """Return the least number of words to insert, delete or replace to turn one text into the other.
 
@@ -173,14 +172,21 @@ def word_edit_distance(left: str, right: str) -> int:
     """
     if left == right:
         return 0
-    target = right.split()
-    above = list(range(len(target) + 1))
-    for row, word in enumerate(left.split(), start=1):
-        current = [row]
-        for column, other in enumerate(target):
-            current.append(min(above[column + 1] + 1, current[column] + 1, above[column] + (word != other)))
-        above = current
-    return above[-1]
+    # A column of the table of edit distances at a time, after Myers (1999): bits say where it rises and falls by one.
+    words, target = left.split(), right.split()
+    found: dict[str, int] = {}
+    for place, word in enumerate(words):
+        found[word] = found.get(word, 0) | 1 << place
+    distance, every = len(words), (1 << len(words)) - 1
+    last, rises, falls = every ^ every >> 1, every, 0
+    for word in target:
+        same = found.get(word, 0)
+        level = ((same & rises) + rises ^ rises) | same
+        right_rises, right_falls = falls | ~(level | rises), rises & level
+        distance += bool(right_rises & last) - bool(right_falls & last) if words else 1
+        right_rises, right_falls = right_rises << 1 | 1, right_falls << 1
+        rises, falls = (right_falls | ~(same | falls | right_rises)) & every, right_rises & (same | falls) & every
+    return distance
 
 
 register_distance("word-edit-distance", word_edit_distance)

@@ -1,4 +1,4 @@
-"""Models that learn from labels: what the labels of a `LabelModel` are made for."""
+"""End models: models of items, trained on the labels of a `LabelModel`."""
 
 from consilience.end_models import parser_families
 from consilience.end_models.geodesic import GeodesicRegression

@@ -1,8 +1,8 @@
 """Regression whose labels are points of hyperbolic space or of a sphere.
 
-The model is ``y(x) = exp_p(sum_j x_j v_j)``. How a prediction moves with p and v is a Jacobi field. Carried back to
-p it has one factor along the geodesic and one across, so that the normal equations fall apart: directions outside of
-the span of the velocities all share one small system, those inside have another.
+The model is ``y(x) = exp_p(sum_j x_j v_j)``. A prediction moves with p and v by a Jacobi field. Transported back to p,
+it has one factor along the geodesic and one across, so that the normal equations separate: directions outside the span
+of the velocities share one small system, and those inside have another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_floats, as_object_array, is_null
 from consilience.end_models.inputs import EndModel, as_numbers, check_count, read_weights
 from consilience.exceptions import ConsilienceWarning, InvalidInputError, InvalidLabelError, UnsupportedError
 from consilience.label_types.base import LabelSpace
@@ -35,24 +35,24 @@ DAMPING, GIVE_UP = 1e-3, 1e10
 class GeodesicRegression(EndModel):
     """Least squares regression on a curved space: ``y(x) = exp_p(sum_j (x_j - c_j) v_j)``.
 
-    What a straight line is to numbers, a geodesic is to points. With one covariate predictions run along a geodesic;
-    with several they fill a surface of geodesics through one point.
+    It is the analog of linear regression. With one covariate predictions lie on a geodesic; with several covariates
+    they lie on a surface of geodesics through one point.
 
     Parameters
     ----------
     space : Hyperbolic or Sphere
-        What a label is.
+        The label type.
     center
-        Whether p belongs to the mean of the covariates (True) or to zeros. With one covariate both describe the same
-        curve. With several they are different models, as curved surfaces look different from every point.
+        Whether c is the mean of the covariates (True) or zero. With one covariate both give the same curve; with
+        several they are different models.
     max_iterations, tolerance
-        Gauss-Newton steps, of which a handful is usual; they end where predictions move by less than this share of
-        the spread of the labels.
+        The largest number of Gauss-Newton steps (a handful is usual), and the movement of predictions, as a share of
+        the spread of the labels, at which they end.
 
     Attributes
     ----------
     center_, intercept_, coef_
-        The covariates c, the point p, for `Hyperbolic` on the hyperboloid, and its tangent vectors v, ``(k, d + 1)``.
+        The covariates c, the point p (for `Hyperbolic` on the hyperboloid) and its tangent vectors v, ``(k, d + 1)``.
     mean_squared_error_ : float
         Weighted mean squared distance of the labels to the fitted points.
 
@@ -78,7 +78,7 @@ class GeodesicRegression(EndModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the curve of least squared distance to labels ``(n, d + 1)``, given covariates ``(n, k)`` or ``(n,)``.
 
-        Items with NaN or None, as those that nobody voted on, are left out; `sample_weight` says how much each counts.
+        Items with missing labels (NaN or None) are left out. `sample_weight` has one weight per item.
         """
         if not isinstance(self.space, (Hyperbolic, Sphere)):
             raise UnsupportedError(
@@ -96,7 +96,7 @@ class GeodesicRegression(EndModel):
         x, points, weights = covariates[present][counted], points[counted], weights[counted]
         center = _checked_center(x, weights)
         k = x.shape[1]
-        # With one covariate the curve is the same wherever it starts, and the middle of the items is the best place.
+        # With one covariate the curve does not depend on its start, and the middle of the items is the most accurate.
         anchor = center if self.center or k == 1 else np.zeros(k)
         steps, share = int(self.max_iterations), float(self.tolerance)
         found = fit_geodesic(self.space.geometry, x - anchor, points, weights, max_iterations=steps, tolerance=share)
@@ -106,7 +106,7 @@ class GeodesicRegression(EndModel):
         self.mean_squared_error_, self.n_iter_, self.n_features_in_ = found.cost, found.iterations, k
         if not found.converged:
             warnings.warn(
-                f"GeodesicRegression did not come to rest after {found.iterations} of {self.max_iterations} steps. "
+                f"GeodesicRegression did not converge after {found.iterations} of {self.max_iterations} steps. "
                 "Raise max_iterations, or check the labels for outliers.",
                 ConsilienceWarning,
                 stacklevel=2,
@@ -118,10 +118,9 @@ class GeodesicRegression(EndModel):
         return self.space.as_labels(self._points(X))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the squared distance that the curve explains, 1 at best.
+        """Return the coefficient of determination, ``1 - sum d(y, predicted)^2 / sum d(y, mean)^2``; at most 1.
 
-        ``1 - sum d(y, predicted)^2 / sum d(y, mean)^2`` with the Frechet mean of these labels: the coefficient of
-        determination, with distances of the space. Missing labels are left out.
+        The mean is the Frechet mean of these labels. Missing labels are left out.
         """
         predicted = self._points(X)
         points, present = _read_labels(y, self.space, len(predicted))
@@ -153,13 +152,13 @@ class GeodesicRegression(EndModel):
             points = self.space.geometry.exp(found.base, (covariates - self._anchor) @ found.velocities)
         for row in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
             raise InvalidInputError(
-                f"Row {row} of X lies so far from the items of the fit that the numbers of "
-                "its point overflow. Predict nearer to them."
+                f"Row {row} of X lies so far from the items of the fit that its prediction overflows. "
+                "Predict for covariates nearer to them."
             )
         return points
 
     def _at_zero(self, found: GeodesicFit, anchor: float) -> tuple[FloatArray, FloatArray]:
-        """Return point and velocity of a curve of one covariate where that is zero."""
+        """Return point and velocity of a curve of one covariate at zero."""
         geometry, time = self.space.geometry, -anchor
         with np.errstate(over="ignore", invalid="ignore"):
             path = _paths(geometry, found.base, time * found.velocities)
@@ -167,8 +166,7 @@ class GeodesicRegression(EndModel):
             velocity = path.lengths[0] / time * path.directions_there if path.lengths[0] > 0 else found.velocities
         if not (np.isfinite(point).all() and np.isfinite(velocity).all()):
             raise InvalidInputError(
-                f"X lies around {anchor:g}, so far from zero that the numbers of the point there overflow. "
-                "Use center=True."
+                f"X lies around {anchor:g}, so far from zero that the point at zero overflows. Use center=True."
             )
         return point, velocity
 
@@ -191,7 +189,7 @@ def _read_covariates(X: Any, n_expected: int | None = None) -> FloatArray:
 
 
 def _read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolArray]:
-    """Return the labels that are there as points, and which items they belong to; NaN and None are not there."""
+    """Return the labels as points, and which items have one; NaN and None are missing."""
     given = y.to_numpy() if hasattr(y, "to_numpy") else y
     listed = isinstance(given, np.ndarray) or not hasattr(given, "__iter__")
     table = np.asarray(given) if listed else as_object_array(given)
@@ -205,7 +203,7 @@ def _read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolAr
         present = np.asarray(~np.isnan(numbers).all(axis=1))
     rows = np.flatnonzero(present)
     if len(rows) == 0:
-        raise InvalidInputError("y holds no label: all of them are missing. Pass some that are known.")
+        raise InvalidInputError("All labels of y are missing. Pass some that are known.")
     try:
         return space.as_batch(table[rows]), present
     except InvalidLabelError as error:
@@ -218,31 +216,28 @@ def _read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolAr
 def _missing(label: object) -> bool:
     if is_null(label):
         return True
-    try:
-        numbers = np.asarray(label, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
-    return numbers.size > 0 and bool(np.isnan(numbers).all())
+    numbers = as_floats(label)
+    return numbers is not None and numbers.size > 0 and bool(np.isnan(numbers).all())
 
 
 def _checked_center(x: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return the mean covariates, if these differ enough to tell the velocities."""
+    """Return the mean covariates, or raise an error if the covariates do not determine the velocities."""
     n, k = x.shape
     if n < k + 1:
         raise InvalidInputError(
-            f"{n} items with a label and a weight are too few for {k} covariates: at least {k + 1} are needed."
+            f"{n} items with a label and a weight are too few for {k} covariates. Pass at least {k + 1}."
         )
     center: FloatArray = weights @ x / weights.sum()
     spread = np.abs(x - center).max(axis=0)
     for column in np.flatnonzero(spread <= 1e-12 * np.abs(center))[:1]:
         raise InvalidInputError(
-            f"Column {column} of X is {center[column]:g} for every item with a label, so nothing can be learned "
-            "about it. Leave it out; the point where the curve starts needs no column."
+            f"Column {column} of X is {center[column]:g} for every item with a label. Leave it out; the model has an "
+            "intercept without it."
         )
     if np.linalg.matrix_rank((x - center) / spread, tol=1e-9 * np.sqrt(n)) < k:
         raise InvalidInputError(
-            f"The {k} columns of X depend on each other linearly over the {n} items with a label. "
-            "Leave columns out, or label more items."
+            f"The {k} columns of X depend on each other linearly for the {n} items with a label. Leave columns out, or "
+            "label more items."
         )
     return center
 
@@ -288,7 +283,7 @@ def fit_geodesic(
         """Return points moved by the isometry that carries `start` to `end` along their geodesic."""
         return geometry.exp(end, geometry.transport(start, end, geometry.log(start, given)))
 
-    # Coordinates of hyperbolic space lose digits far from the origin, so the middle of the points is moved there.
+    # Coordinates of hyperbolic space lose digits far from the origin, so the middle of the points is moved to it.
     home = geometry.origin if open_space else middle
     problem = _Problem(geometry, covariates, carried(points, middle, home) if open_space else points, weights)
     best, *others = (problem.minimize(start, max_iterations, tolerance) for start in _starts(problem, home))
@@ -305,16 +300,16 @@ def fit_geodesic(
 
 
 def _tangent(geometry: Geometry, point: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return vectors without what rounding put across the tangent space."""
+    """Return vectors projected to the tangent space, which removes rounding errors."""
     out = geometry.curvature * geometry.inner(point, vectors, np.broadcast_to(point, vectors.shape))
     return np.asarray(vectors - out[..., None] * point)
 
 
 def _starts(whole: _Problem, home: FloatArray) -> Iterator[GeodesicFit]:
-    """Yield linear regressions of the points as seen from their middle.
+    """Yield linear regressions in the tangent space at the middle of the points.
 
-    On a closed space far points may be seen around the wrong side; there, fits that grow from fewer points are starts
-    too.
+    On a closed space the shortest path to a far point may go the wrong way, so fits that grow from fewer points are
+    further starts.
     """
     n, k = whole.covariates.shape
     away = whole.covariates - whole.weights @ whole.covariates
@@ -323,14 +318,14 @@ def _starts(whole: _Problem, home: FloatArray) -> Iterator[GeodesicFit]:
     for share in CLOSED_STARTS if whole.geometry.curvature > 0 else (1.0,):
         count = max(round(share * n), min(n, k + 2))
         fit = whole.of(order[:count]).line(home if count == n else None)
-        while count < n:  # what lies further out is met by a curve that has learned where to go
+        while count < n:  # points further out are added to a curve that already has the right direction
             fit = whole.of(order[:count]).minimize(fit, GROWING_STEPS, 1e-4)
             count = min(2 * count, n)
         yield replace(fit, cost=whole.cost(fit.base, fit.velocities))
 
 
 class _Paths(NamedTuple):
-    """Geodesics from one point at time one, with unit velocities at both ends, zero for a path of no length.
+    """Geodesics from one point at time one, with unit velocities at both ends (zero for paths of length zero).
 
     Across a path, a move of its start moves its end by `cosine`, and a change of its velocity by `spread`.
     """
@@ -380,7 +375,7 @@ class _Problem:
         return cost if np.isfinite(cost) else float("inf")
 
     def line(self, center: FloatArray | None) -> GeodesicFit:
-        """Return the linear regression of the points as seen from a center, their mean if it is not given."""
+        """Return the linear regression in the tangent space at a center, by default the mean of the points."""
         geometry = self.geometry
         if center is None:
             center = geometry.means(self.points[None], self.weights[None]).points[0]
@@ -389,7 +384,7 @@ class _Problem:
         line = np.linalg.lstsq(root * design, root * geometry.log(center, self.points), rcond=None)[0]
         start = GeodesicFit(center, np.zeros_like(line[1:]), self.cost(center, np.zeros_like(line[1:])))
         found = self._moved(start, line)
-        # A straight line in the tangent space may be worse than none, or leave the range of numbers.
+        # A straight line in the tangent space may be worse than a constant, or overflow.
         return found if found.cost <= start.cost else start
 
     def minimize(self, fit: GeodesicFit, max_iterations: int, tolerance: float) -> GeodesicFit:
@@ -403,13 +398,13 @@ class _Problem:
             while damping < GIVE_UP:
                 change, length = step(damping)
                 reached = self._moved(fit, change)
-                # At the accuracy of the distances themselves no step lowers the cost any more.
+                # At the accuracy of the distances no step lowers the cost.
                 if reached.cost <= fit.cost * (1.0 + 1e-13) or length <= tolerance * scale:
                     break
                 damping *= 10.0
             if reached.cost <= fit.cost * (1.0 + 1e-13):
                 fit = reached
-            # A step that is short for its damping says nothing.
+            # A step that is short because of its damping does not show convergence.
             converged = length <= tolerance * scale and damping <= 1.0
             converged |= damping >= GIVE_UP and step(0.0)[1] <= 1e-5 * scale
             damping = max(damping / 10.0, 1e-12)
@@ -430,11 +425,11 @@ class _Problem:
         geometry, base, weights = self.geometry, fit.base, self.weights[:, None]
         velocities = self.covariates @ fit.velocities
         path, ends = _paths(geometry, base, velocities), geometry.exp(base, velocities)
-        # Residuals are carried to the base along the path, however long it is.
+        # Residuals are transported to the base along the path, whatever its length.
         residuals = geometry.log(ends, self.points)
         shift = geometry.inner(base, residuals, path.directions_there)[:, None]
         residuals = _tangent(geometry, base, residuals + shift * (path.directions - path.directions_there))
-        # Squared distances bend more than in flat space; on average over directions that is a factor per point.
+        # Squared distances curve more than in flat space; on average over directions by one factor per point.
         bend = geometry.curvature_bound(geometry.distance(ends, self.points))
         bent = self.weights * (1.0 + (geometry.dimension - 1) * bend) / geometry.dimension
         along = np.hstack([np.ones((len(ends), 1)), self.covariates])

@@ -1,4 +1,4 @@
-"""What the end models share: their inputs, checked, and sample weights."""
+"""What the end models share: a base class, and checks of their inputs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, as_floats
 from consilience.exceptions import InvalidInputError, NotFittedError, UnsupportedError
 from consilience.label_model import Configurable
 
 
 class EndModel(Configurable):
-    """A model with settings that `fit` makes ready to predict."""
+    """A model with settings and a fitted state."""
 
     #: The attribute that a fitted model has.
     learned: ClassVar[str]
@@ -26,17 +26,17 @@ class EndModel(Configurable):
 
 
 def check_count(name: str, value: Any) -> None:
-    """Refuse a setting that is not a whole number from 1 on."""
+    """Refuse a setting that is not a positive integer."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise UnsupportedError(f"{name}={value!r} is not a whole number from 1 on.")
+        raise UnsupportedError(f"{name}={value!r} is not a positive integer.")
 
 
 def as_numbers(values: Any, name: str, remedy: str) -> FloatArray:
-    """Return an array of floats, or say what to pass instead."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{name} holds values that are not numbers. {remedy}") from None
+    """Return an array of floats, or raise an error with a remedy."""
+    numbers = as_floats(values)
+    if numbers is None:
+        raise InvalidInputError(f"{name} holds values that are not numbers. {remedy}")
+    return numbers
 
 
 def read_weights(sample_weight: Any, n_items: int) -> FloatArray:

@@ -1,7 +1,7 @@
-"""A dependency parser that is trained on trees, by one of two families that need minutes and nothing but a treebank.
+"""A dependency parser, of one of two families that are trained within minutes on a treebank alone.
 
-Both are told where words begin and end. The UDPipe parsers are also told the universal tag of every word, in training
-and when they parse (the treebank's own UPOS column); the plain spaCy parser sees nothing but the words.
+Both get tokenized sentences. UDPipe parsers also get the universal tags of the words (the UPOS column of the treebank)
+in training and parsing; plain spaCy parsers get the words alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from consilience.tables.conllu import Sentence as ConlluSentence
 
 __all__ = ["DependencyParser", "ParserFamily", "Sentence", "Spacy", "UDPipe", "passes_over", "root_of", "single_root"]
 
-#: What a word is called that was a second root.
+#: The relation of a word that was a second root.
 ATTACHED = "dep"
 #: The column of universal tags in a CoNLL-U file.
 UPOS = 3
@@ -36,7 +36,13 @@ Tree = tuple[list[int], list[str]]
 
 @dataclass(frozen=True)
 class Sentence:
-    """What a parser is shown of a sentence, and the tree it is to learn."""
+    """The words and tags of a sentence, and its tree.
+
+    Examples
+    --------
+    >>> Sentence(["cats", "sleep"], ["NOUN", "VERB"], [2, 0], ["nsubj", "root"]).words
+    ['cats', 'sleep']
+    """
 
     words: list[str]
     tags: list[str]
@@ -46,39 +52,54 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class ParserFamily(ABC):
-    """How parsers of one kind are trained and used."""
+    """How parsers of one kind are trained and used.
 
-    #: It learns from at most so many words of a treebank.
-    training_words: int
-    #: It is trained until it has seen so many words, repetitions counted.
-    words_seen: int
-    #: What it is shown of a sentence.
-    reads: str
+    Examples
+    --------
+    >>> UDPipe().seeing(100_000).words_seen
+    100000
+    """
+
+    training_words: int  # the largest number of words of a treebank to train on
+    words_seen: int  # the length of the training in words, repetitions counted
+    reads: str  # what the parser sees of a sentence
 
     def seeing(self, n_words: int) -> Self:
-        """Return the same family, trained until it has seen so many words."""
+        """Return the same family with another length of training."""
         return replace(self, words_seen=n_words)
 
     @abstractmethod
     def settings(self, n_words: int) -> dict[str, Any]:
-        """Return all that decides what is learned from training sentences of so many words."""
+        """Return the settings that determine the training on so many words."""
 
     @abstractmethod
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
-        """Return a trained parser as the content of a file."""
+        """Return the content of the file of a trained parser."""
 
     @abstractmethod
     def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
-        """Return the trees that a trained parser finds, with as many roots as it likes."""
+        """Return the trees that a trained parser finds, which may have several roots."""
 
 
 def passes_over(n_words: int, words_seen: int) -> int:
-    """Return how many passes over so many words come closest to the number of words to be seen; at least one."""
+    """Return the number of passes over so many words that comes closest to `words_seen`; at least one.
+
+    Examples
+    --------
+    >>> passes_over(65_000, words_seen=260_000)
+    4
+    """
     return max(1, round(words_seen / n_words))
 
 
 def single_root(heads: Sequence[int], relations: Sequence[str]) -> Tree:
-    """Attach all roots but the one with the most words below it (the first of equals) to that one."""
+    """Keep the root with the most words below it (the first of equals), and attach the other roots to it.
+
+    Examples
+    --------
+    >>> single_root([2, 0, 0], ["nsubj", "root", "root"])
+    ([2, 0, 2], ['nsubj', 'root', 'dep'])
+    """
     roots = [index + 1 for index, head in enumerate(heads) if head == 0]
     below = Counter(root_of(word, heads) for word in range(1, len(heads) + 1))
     best = max(roots, key=lambda root: below[root])
@@ -90,7 +111,13 @@ def single_root(heads: Sequence[int], relations: Sequence[str]) -> Tree:
 
 
 def root_of(word: int, heads: Sequence[int]) -> int:
-    """Follow the heads upwards from a word; a cycle is an error of the parser."""
+    """Follow the heads from a word to the root; a cycle is an error.
+
+    Examples
+    --------
+    >>> root_of(1, heads=[2, 3, 0])
+    3
+    """
     for _ in heads:
         above = heads[word - 1]
         if not 0 <= above <= len(heads):
@@ -103,7 +130,13 @@ def root_of(word: int, heads: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class UDPipe(ParserFamily):
-    """Greedy transition parser with a small network (UDPipe 1), given words and universal tags."""
+    """Greedy transition parser with a small network (UDPipe 1) on words and universal tags.
+
+    Examples
+    --------
+    >>> UDPipe().settings(n_words=65_000)["iterations"]
+    4
+    """
 
     transition_system: str = "projective"
     transition_oracle: str = "dynamic"
@@ -116,7 +149,7 @@ class UDPipe(ParserFamily):
         return chosen | {name: getattr(self, name) for name in ("transition_system", "transition_oracle")}
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
-        # The trainer draws from a generator of its own with a fixed seed, so a seed decides the order of the sentences.
+        # The trainer has a fixed seed of its own, so the seed determines the order of the sentences.
         udpipe = needed("ufal.udpipe", "The UDPipe parser", "parsers")
         chosen = self.settings(sum(len(sentence.words) for sentence in sentences))
         options = [f"{name}={value}" for name, value in chosen.items()]
@@ -160,13 +193,19 @@ class UDPipe(ParserFamily):
 
 @dataclass(frozen=True)
 class Spacy(ParserFamily):
-    """Arc-eager parser on a convolutional encoder (spaCy, from scratch, no vectors), given words, maybe tags."""
+    """Arc-eager parser with a convolutional encoder (spaCy, without pretrained vectors) on words and perhaps tags.
+
+    Examples
+    --------
+    >>> Spacy(tags=True).settings(n_words=10_000)["tags"]
+    True
+    """
 
     tags: bool = False
     training_words: int = 250_000
     words_seen: int = 600_000
     reads: str = "words"
-    #: Told how far the training is.
+    #: Called with the progress of the training.
     report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     #: The network and optimizer of spaCy's efficiency configuration.
@@ -210,7 +249,7 @@ class Spacy(ParserFamily):
         return trees
 
     def _batches(self, examples: list[Any], rng: random.Random) -> Iterator[list[Any]]:
-        """Yield batches of slowly more words, in a new order each pass, until enough words are seen."""
+        """Yield batches of slowly increasing size, in a new order each pass, until enough words are seen."""
         endless = itertools.chain.from_iterable(rng.sample(examples, len(examples)) for _ in itertools.count())
         seen, size = 0, float(self.FIRST_BATCH)
         while seen < self.words_seen:
@@ -259,17 +298,17 @@ class Spacy(ParserFamily):
 
 @dataclass(repr=False, eq=False)
 class DependencyParser(EndModel):
-    """A parser trained from nothing on trees, such as the consensus of other parsers.
+    """A parser trained from scratch on trees, such as the consensus of other parsers.
 
     Parameters
     ----------
     family
-        "spacy": an arc-eager parser on a small convolutional network, from words alone, or with tags where given.
-        "udpipe": the transition parser of UDPipe 1, from words and universal tags.
+        "spacy": an arc-eager parser with a small convolutional network, on words, and tags if given.
+        "udpipe": the transition parser of UDPipe 1, on words and universal tags.
     words_seen
-        Length of the training in words, repetitions counted; the default of the family is right for a treebank.
+        Length of the training in words, repetitions counted; by default one that suits a treebank.
     random_state
-        Seed. Parsers take no weights: a sentence of weight w is in the training data with probability w / max(w).
+        Seed. Parsers take no weights: a sentence of weight w is used with probability w / max(w).
 
     Examples
     --------
@@ -285,10 +324,10 @@ class DependencyParser(EndModel):
     random_state: int = 0
 
     def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> Self:
-        """Learn trees of sentences: lists of words, pairs ``(words, tags)``, or sentences of a `Treebank`.
+        """Learn from sentences (lists of words, pairs ``(words, tags)``, or sentences of a `Treebank`) and trees.
 
-        Trees are heads of the words, counted from 1, 0 for the root, as models of `DependencyTrees` predict them; None
-        where unknown. With relations they are rows of (head, code); the codes are not learned.
+        Trees are the predictions of models of `DependencyTrees`: heads of the words, counted from 1, 0 for the root;
+        None if unknown. With relations they are rows of (head, code); the codes are not learned.
         """
         if len(X) != len(y):
             raise InvalidInputError(f"X has {len(X)} sentences and y {len(y)} trees. Pass one tree per sentence.")
@@ -355,7 +394,7 @@ def _sentence(sentence: Any, index: int, tree: Any = None) -> Sentence:
 
 
 def _words(sentence: Any) -> tuple[list[str], list[str]]:
-    """Return words and tags; ``_`` is no tag."""
+    """Return words and tags; ``_`` means that a word has no tag."""
     if isinstance(sentence, ConlluSentence):
         rows = [sentence.lines[index] for index in sentence.words]
         return list(sentence.forms), [row[UPOS] for row in rows]

@@ -1,4 +1,4 @@
-"""Models that rank the items of a set by their features, learned from rankings: boosted trees and a small network."""
+"""Models that rank the items of a set by their features, trained on rankings: boosted trees and a small network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_
 from consilience.end_models.inputs import EndModel, as_numbers, check_count, read_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 
-#: Relevance grades of LightGBM end here.
+#: The number of relevance grades of LightGBM.
 GRADES = 31
 
 
@@ -106,8 +106,8 @@ class RankingModel(EndModel, ABC):
         """Learn from rankings of item sets.
 
         Features are an array ``(n_sets, r, k)``, or one array ``(r, k)`` per set. Positions ``(n_sets, r)``, or one
-        array per set, are those that a model of `Rankings` predicts: 0 is best, equal ones are tied, -1 is not ranked;
-        None, or -1 throughout, leaves the set out. Weights say how much each set counts.
+        array per set, are the predictions of a model of `Rankings`: 0 is best, equal positions are tied, -1 is not
+        ranked. A set with None, or with -1 throughout, is left out. There is one weight per set.
         """
         sets = _read_sets(X)
         positions = _read_positions(y, sets)
@@ -118,7 +118,7 @@ class RankingModel(EndModel, ABC):
         rows = counted[sets.owner] & (positions >= 0)
         sizes = np.bincount(sets.owner[rows], minlength=len(sets))[counted]
         kept = ItemSets(sets.features[rows], sizes.astype(np.int64), even=False)
-        # Weights of mean one, so that the rate of learning does not depend on their unit.
+        # Weights of mean one, so that the learning rate does not depend on their unit.
         self._learn(kept, positions[rows], weights[counted] / weights[counted].mean())
         self.n_features_in_ = sets.features.shape[1]
         return self
@@ -170,12 +170,12 @@ class RankingModel(EndModel, ABC):
 
 @dataclass(repr=False, eq=False)
 class LambdaRanker(RankingModel):
-    """Boosted trees that rank, by LightGBM's lambdarank objective.
+    """Boosted trees that rank, with LightGBM's lambdarank objective.
 
-    Settings are those of ``lightgbm.LGBMRanker``, further ones by name in `settings`; with one thread, the default, the
-    same seed gives the same model. The relevance of an item is the number of distinct places below its own, up to 30;
-    gains grow with it by the same step, so that every swap of neighbors counts the same, as in Kendall's distance.
-    ``settings={"label_gain": ...}`` puts other gains.
+    Settings are those of ``lightgbm.LGBMRanker``, with further ones in `settings`. With one thread, the default, the
+    same seed gives the same model. The relevance of an item is the number of distinct places below its own, up to 30.
+    Gains grow linearly with relevance, so that every swap of neighbors counts the same, as in Kendall's distance; use
+    ``settings={"label_gain": ...}`` for other gains.
 
     Examples
     --------
@@ -213,24 +213,21 @@ class LambdaRanker(RankingModel):
 
 @dataclass(repr=False, eq=False)
 class ListwiseRanker(RankingModel):
-    """A multilayer perceptron whose scores make the rankings likely: the paper's end model for rankings.
-
-    The likelihood of a ranking is that of drawing its items one after the other, each with a probability in proportion
-    to exp(score) among those that are left (Plackett-Luce; the loss is known as ListMLE).
+    """A multilayer perceptron trained with the Plackett-Luce likelihood (ListMLE): the paper's end model for rankings.
 
     Parameters
     ----------
     hidden
-        Units of the hidden layers. Three of 30 make the paper's four layers; ``(30, 30)`` is what its code has.
+        Units of the hidden layers. Three layers of 30 are the paper's; its code has ``(30, 30)``.
     epochs, batch_size, learning_rate, momentum, weight_decay, dropout
-        Of stochastic gradient descent: passes over the sets, sets per step, and the share of hidden units left out.
+        Settings of stochastic gradient descent. A batch is a number of sets.
     running_statistics
-        Whether batch normalization uses means and variances kept from training when it predicts. False normalizes
-        with those of the items that are predicted together, as the paper's code does.
+        Whether batch normalization uses the statistics of the training for predictions. False uses those of the items
+        that are predicted together, as the paper's code does.
     standardize
-        Whether features are brought to mean 0 and variance 1 first.
+        Whether features are scaled to mean 0 and variance 1.
     random_state
-        Seed of the first weights, the order of the sets, dropout, and of how ties are ordered in each pass.
+        Seed of the initial weights, the order of the sets, dropout, and the order of tied items.
 
     Examples
     --------
@@ -271,7 +268,7 @@ class ListwiseRanker(RankingModel):
         places = np.where(counted, positions[rows], np.iinfo(np.int64).max)
         rng = np.random.default_rng(self.random_state)
         seed = int(rng.integers(2**31))
-        with torch.random.fork_rng(devices=[]):  # the seeds of others are left alone
+        with torch.random.fork_rng(devices=[]):  # leaves the global generator alone
             torch.manual_seed(seed)
             network = self._network(torch, features.shape[1])
             optimizer = torch.optim.SGD(
@@ -296,8 +293,8 @@ class ListwiseRanker(RankingModel):
                 losses.append(total / len(sets))
         if not np.isfinite(losses[-1]):
             raise InvalidInputError(
-                f"The loss grew without bound in {len(losses)} passes with learning_rate={self.learning_rate}. Lower "
-                "it, or look for features with huge values."
+                f"The loss diverged in {len(losses)} epochs with learning_rate={self.learning_rate}. Lower it, or look "
+                "for features with huge values."
             )
         self.loss_curve_ = np.array(losses)
         network.eval()

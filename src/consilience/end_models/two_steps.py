@@ -1,4 +1,4 @@
-"""From votes and features to a model: in one call, and from probabilities instead of labels."""
+"""From votes and features to an end model in one call, with labels or probabilities as targets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.arrays import Batch, BoolArray, FloatArray, as_floats
 from consilience.end_models.inputs import EndModel, read_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 from consilience.label_model import LabelModel
@@ -23,7 +23,7 @@ NEGLIGIBLE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class FittedEndModel:
-    """A model learned from votes, the labels it was learned from, and which items it used.
+    """An end model, the labels it was trained on, and the items that were used.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class FittedEndModel:
     used: BoolArray
 
     def predict(self, X: Any) -> Any:
-        """Return what the end model says about new items; nobody needs to vote on them."""
+        """Return the predictions of the end model for new items, which need no votes."""
         return self.end_model.predict(X)
 
     def __repr__(self) -> str:
@@ -61,27 +61,27 @@ def fit_end_model(
     unsure: str = "weight",
     min_confidence: float = 0.0,
 ) -> FittedEndModel:
-    """Learn labels from votes, and a model of the features from the labels; items without a vote are left out.
+    """Learn labels from votes, and train an end model on the labels; items without votes are left out.
 
     Parameters
     ----------
     model
         Anything with ``fit(X, y)`` and ``predict(X)``: a scikit-learn estimator or pipeline, or a model of
-        `consilience.end_models`. A `SoftLabelClassifier` is given probabilities, every other model labels.
+        `consilience.end_models`. A `SoftLabelClassifier` gets probabilities as targets, other models get labels.
     X
         Features, one row per item (for rankings: one set of rows per item), in the order of the votes.
     votes
         As `LabelModel.fit` takes them.
     space
-        What a label is; ``LabelModel(space)`` learns the labels.
+        The label type, for ``LabelModel(space)``.
     label_model
-        Instead of `space`: a `LabelModel` with other settings. One that is fitted is used as it is.
+        Instead of `space`: a `LabelModel`, perhaps fitted.
     gold
         Known labels of some items, as `LabelModel.fit` takes them.
     unsure
         "weight": the confidence of a label is the weight of its item, and items below `min_confidence` are left out.
-        "drop": items below `min_confidence` are left out, and the others count the same. "keep": all labeled items
-        count the same. Probabilities say themselves how sure they are, and get no further weight.
+        "drop": items below `min_confidence` are left out, and the others have equal weights. "keep": all labeled items
+        have equal weights. Probabilities need no weights.
     min_confidence
         Between 0 and 1.
 
@@ -110,7 +110,7 @@ def fit_end_model(
         labels_from.fit(table, gold=gold)
     elif gold is not None:
         raise UnsupportedError(
-            "label_model is fitted already, so gold would not be used. Fit it with gold, or pass a new one."
+            "label_model is fitted already, so gold would be ignored. Fit it with gold, or pass a new one."
         )
     belief = labels_from.posterior(table)
     soft = bool(getattr(model, "takes_probabilities", False))
@@ -124,7 +124,7 @@ def fit_end_model(
     weighted = unsure == "weight" and not soft
     if weighted and not (belief.confidence[rows] > 0).any():
         raise InvalidInputError(
-            "All labels have confidence 0: the sources tell nothing. Use unsure='keep' to learn anyway."
+            "All labels have confidence 0, so all weights are 0. Use unsure='keep' to train anyway."
         )
     targets = labels_from.predict_proba(table) if soft else belief.labels
     weights = belief.confidence[rows] if weighted else None
@@ -152,7 +152,7 @@ def _check(model: Any, unsure: str, min_confidence: float) -> None:
 
 
 def _dense(labels: Batch) -> Batch:
-    """Return labels that all models take: an array of objects becomes one of its own type where they agree on it."""
+    """Return labels in an array of their common type, if they have one, as most models need it."""
     if labels.dtype != object:
         return labels
     kinds = {type(label) for label in labels}
@@ -161,10 +161,9 @@ def _dense(labels: Batch) -> Batch:
 
 @dataclass(repr=False, eq=False)
 class SoftLabelClassifier(EndModel):
-    """Any scikit-learn classifier with sample weights, fitted to probabilities instead of labels.
+    """A scikit-learn classifier trained on probabilities instead of labels.
 
-    An item counts once for every class, with the probability of the class as its weight: what a loss that is linear in
-    the label would do with the probabilities themselves.
+    Every item is used once for each class, with the probability of the class as its weight.
 
     Parameters
     ----------
@@ -202,13 +201,13 @@ class SoftLabelClassifier(EndModel):
             )
         if not _takes_weights(self.estimator):
             raise UnsupportedError(
-                f"{type(self.estimator).__name__} takes no sample weights, and probabilities enter as such. Use a "
-                "classifier that does, such as LogisticRegression or HistGradientBoostingClassifier."
+                f"{type(self.estimator).__name__} takes no sample weights. Use a classifier that does, such as "
+                "LogisticRegression or HistGradientBoostingClassifier."
             )
         shares = probabilities * weights[:, None]
         rows, columns = np.nonzero((probabilities >= NEGLIGIBLE) & (shares > 0))
         if len(np.unique(columns)) < 2:
-            raise InvalidInputError("All probability lies on one class, so there is nothing to tell apart.")
+            raise InvalidInputError("All items belong to one class. Pass items of at least two classes.")
         estimator = base.clone(self.estimator)
         self.estimator_ = _fit_weighted(estimator, take_rows(X, rows), names[columns], shares[rows, columns])
         self.classes_ = np.asarray(self.estimator_.classes_)
@@ -231,11 +230,8 @@ class SoftLabelClassifier(EndModel):
 
 
 def _read_probabilities(y: Any, n_items: int) -> FloatArray:
-    try:
-        table = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError):
-        table = np.empty(0)
-    if table.ndim != 2 or len(table) != n_items or table.shape[1] < 2:
+    table = as_floats(y)
+    if table is None or table.ndim != 2 or len(table) != n_items or table.shape[1] < 2:
         raise InvalidInputError(
             f"y has shape {np.shape(y)}; expected ({n_items}, n_classes) probabilities, as predict_proba returns them."
         )
@@ -250,8 +246,8 @@ def _read_probabilities(y: Any, n_items: int) -> FloatArray:
 def gradient_boosting(*, n_estimators: int = 250, standardize: bool = True, **settings: Any) -> Any:
     """Return scikit-learn's gradient boosting regression with the paper's settings.
 
-    `standardize` brings features to mean 0 and variance 1 first, as the paper's code does; trees do not mind. Further
-    settings are those of ``GradientBoostingRegressor``.
+    `standardize` scales features to mean 0 and variance 1, as the paper's code does. Further settings are those of
+    ``GradientBoostingRegressor``.
 
     Examples
     --------

@@ -416,7 +416,7 @@ def _encoded(
     """
     if function.abstain is not None and labels.ndim == 1:
         observed = observed & differs_from(labels, function.abstain)
-    # The rule of `fit`: among whole numbers -1 is no vote, unless it is a label.
+    # The rule of `fit`: among whole numbers, -1 abstains, unless it is a label.
     if labels.dtype.kind in "iu" and labels.ndim == 1 and (space is None or not space.contains(-1)):
         observed = observed & (labels != -1)
     batch = None

@@ -16,7 +16,7 @@ import numpy as np
 from consilience.exceptions import InvalidVotesError, UnknownColumnError, unknown_column
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
-from consilience.tables.frames import Column, column_of_series, is_frame, to_column
+from consilience.tables.frames import Column, as_frame, column_of_series, is_frame, to_column
 from consilience.tables.row_groups import RowGroup, find_row_groups
 
 
@@ -163,7 +163,7 @@ def rows_of(chunk: Any, *, changeable: bool = False) -> list[Any]:
     if isinstance(chunk, Mapping):
         cells = {name: list(np.asarray(v).tolist() if hasattr(v, "dtype") else v) for name, v in chunk.items()}
     elif is_frame(chunk):
-        frame = nw.from_native(chunk, eager_only=True)
+        frame = as_frame(chunk)
         cells = {name: frame.get_column(name).to_list() for name in frame.columns}
     else:
         return list(chunk)
@@ -202,7 +202,7 @@ def column_of(chunk: Any, column: str | None) -> Column:
     is_table = isinstance(chunk, Mapping) or is_frame(chunk)
     if column is None:
         if is_table:
-            raise UnknownColumnError("The data is a table. Say which column to read.")
+            raise UnknownColumnError("The data is a table. Name the column to read.")
         return to_column(chunk)
     if not is_table:
         return to_column([_entry(element, column, row) for row, element in enumerate(chunk)])
@@ -211,7 +211,7 @@ def column_of(chunk: Any, column: str | None) -> Column:
             raise unknown_column(column, chunk)
         return to_column(chunk[column])
 
-    frame = nw.from_native(chunk, eager_only=True)
+    frame = as_frame(chunk)
     if column not in frame.columns:
         raise unknown_column(column, frame.columns)
     return column_of_series(frame.get_column(column))

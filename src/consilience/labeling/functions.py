@@ -22,7 +22,7 @@ _creating: dict[int, threading.RLock] = {}
 
 
 @dataclass(eq=False)
-class Once:
+class once:  # noqa: N801 - it is used like a function
     """A resource that each process which applies a function makes for itself by calling `factory`, once.
 
     For what is slow to load, large to send or cannot be sent: models, connections, open files.
@@ -49,9 +49,6 @@ class Once:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"factory": self.factory}
-
-
-once = Once
 
 
 @dataclass(eq=False)
@@ -137,7 +134,7 @@ class LabelingFunction:
 
     def bound(self) -> Callable[[Any], Any]:
         """Return the function with its resources filled in."""
-        values = {key: item.value() if isinstance(item, Once) else item for key, item in self.resources.items()}
+        values = {key: item.value() if isinstance(item, once) else item for key, item in self.resources.items()}
         call = partial(self.function, **values) if values else self.function
         if not self.pre:
             return call
@@ -207,7 +204,7 @@ def labeling_function(
         table, a dict of arrays, a list), and returns one label per row, with None, NaN or null where it
         abstains. Much faster.
     abstain
-        A value that means "abstains", besides None and NaN, such as -1.
+        A value that means "abstains", in addition to None and NaN, for example -1.
     pre
         Functions through which each row goes first, in this order; see `preprocessor`. Their rows may be changed.
 
@@ -265,7 +262,7 @@ def as_functions(functions: Any) -> tuple[LabelingFunction, ...]:
         if one.name in found:
             raise InvalidVotesError(
                 f"Two labeling functions are called {one.name!r}, at places {list(found).index(one.name)} and {place} "
-                "of the list. Give one of them a name of its own: labeling_function(name=...), or name= of the "
+                "of the list. Give one of them its own name: labeling_function(name=...), or name= of the "
                 "ready-made ones."
             )
         found[one.name] = one

@@ -19,9 +19,8 @@ from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings.builders import positions_from_scores
 from consilience.labeling.chunks import column_of
 from consilience.labeling.functions import LabelingFunction
-from consilience.lazy import narwhals as nw
 from consilience.tables.cells import blank
-from consilience.tables.frames import Column, columns_of, is_frame, missing_column
+from consilience.tables.frames import Column, as_frame, columns_of, is_frame, missing_column
 
 
 def from_column(
@@ -286,7 +285,7 @@ def _model_inputs(chunk: Any, model: Any, columns: str | tuple[str, ...] | None)
     values = [column.values[shown] for column in table]
     if hasattr(model, "feature_names_in_"):  # was fitted on a frame, and asks for one
         if is_frame(chunk) and not hasattr(chunk, "to_batches"):
-            frame = nw.from_native(chunk, eager_only=True).select(list(columns)).filter(shown.tolist())
+            frame = as_frame(chunk).select(list(columns)).filter(shown.tolist())
             return frame.to_native(), shown
         if find_spec("pandas"):
             import pandas as pd

@@ -102,11 +102,11 @@ def summarize(
     most: int | None = None
     if isinstance(votes, VotePartitions):
         if gold is not None:
-            raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
+            raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= as well.")
         partitions, most = votes, MOST_LABELS
     else:
         if space is None and gold is not None:
-            raise UnsupportedError("gold= needs space=, which says what it costs to be wrong.")
+            raise UnsupportedError("gold= needs space=, which defines what an error costs.")
         table = as_votes(votes) if space is None else votes_for(votes, space)
         truth = None if space is None else read_gold(gold, space, len(table))
         if gold is not None and truth is None:  # none is known, which the table shall say
@@ -223,7 +223,7 @@ def _differs(left: Batch, right: Batch) -> FloatArray:
 
 
 def _distinct(labels: Batch, most: int | None) -> Batch | None:
-    """Return the different labels, None if there are more than `most`; objects that are no keys stand as their text."""
+    """Return the different labels, None if there are more than `most`; unhashable objects as their text."""
     if labels.dtype != object:
         found: Batch = np.unique(labels) if labels.ndim == 1 else np.unique(labels, axis=0)
     else:

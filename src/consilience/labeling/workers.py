@@ -57,7 +57,7 @@ def run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs:
 
 def _run(task: Task) -> Any:
     if _work is None:
-        raise UnsupportedError("A worker process was not told what to do.")
+        raise UnsupportedError("A worker process was not initialized.")
     return _work(task)
 
 

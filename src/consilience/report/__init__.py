@@ -53,7 +53,7 @@ def write_report(
 ) -> None:
     """Write the report of a fitted model to one HTML file that opens in any browser, without a network.
 
-    An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
+    An interrupted run leaves the old file or none. An existing file is replaced only with `force`.
     The other parameters are those of `report_html`.
 
     Examples

@@ -18,7 +18,7 @@ from consilience.report.evidence import Relations, Vote
 
 
 def element(name: str, *content: str, hover: str = "", **attributes: object) -> Markup:
-    """Return an element of HTML or SVG; content that is no markup yet is escaped, underscores become hyphens.
+    """Return an element of HTML or SVG; content that is not markup yet is escaped, underscores become hyphens.
 
     It tells `hover`, if there is any, when pointed at.
 
@@ -37,7 +37,7 @@ def element(name: str, *content: str, hover: str = "", **attributes: object) -> 
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    """Return pieces one after the other, escaped where they are no markup."""
+    """Return pieces one after the other, escaped where they are not markup."""
     return Markup("").join(parts)
 
 
@@ -193,7 +193,7 @@ def bar(share: float, css: str = "bar") -> Markup:
 
 
 def heat_map(relations: Relations) -> Markup:
-    """Return the mean cost between any two sources, strong where they are near, with groups framed."""
+    """Return the mean distance between any two sources, strong where they are near, with groups framed."""
     m = len(relations.sources)
     scale = Scale.around(relations.cost, 1.0, 0.06)
     size = float(np.clip(560 / max(m, 1), 16, 44))
@@ -219,7 +219,7 @@ def heat_map(relations: Relations) -> Markup:
     for group in relations.groups:
         first, span = min(group) * size, (max(group) - min(group) + 1) * size
         marks.append(rect(names + first, top + first, span, span, "group", rx=3.0))
-    label = f"{'correlation' if relations.is_correlation else 'mean cost'} between sources"
+    label = f"{'correlation' if relations.is_correlation else 'mean distance'} between sources"
     return picture(names + m * size + 10.0, top + m * size + 8.0, *marks, label=label, css="wide")
 
 
@@ -239,7 +239,7 @@ def source_map(relations: Relations) -> Markup:
     taken = [(x - 7.0, y - 7.0, x + 7.0, y + 7.0) for x, y in spots.tolist()]
     for index, (name, (x, y)) in enumerate(zip(relations.sources, spots.tolist(), strict=False)):
         to_label = relations.to_label[index]
-        kind = "correlation with" if relations.is_correlation else "mean cost to"
+        kind = "correlation with" if relations.is_correlation else "mean distance to"
         hover = f"{name}: {kind} the labels {1.0 - to_label if relations.is_correlation else to_label:.3g}"
         marks.append(dot(x, y, 6.0, "vote grouped" if index in grouped else "vote", hover))
         marks.append(_beside(str(index + 1) if relations.crowded else short(name, 18), x, y, size, taken))

@@ -11,7 +11,7 @@ from typing import Any
 
 from consilience.arrays import is_null
 from consilience.exceptions import InvalidVotesError
-from consilience.lazy import narwhals as nw
+from consilience.tables.frames import as_frame
 
 #: Letters of one cell that are shown, and pixels of the longer side of an embedded picture.
 MAX_LETTERS, MAX_PIXELS = 1_200, 360
@@ -41,7 +41,7 @@ class Content:
         if show is None:
             return cls({})
         if not isinstance(show, Mapping):
-            show = nw.from_native(show, eager_only=True).to_dict(as_series=False)
+            show = as_frame(show).to_dict(as_series=False)
         columns = {str(name): list(values) for name, values in show.items()}
         for name, values in columns.items():
             if len(values) != n_items:

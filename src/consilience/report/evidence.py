@@ -106,7 +106,7 @@ class Vote:
 class Item:
     """An item, its label and the votes on it, loudest source first, of which some are not listed.
 
-    `plain` is what a plain vote would say, where that is another label; `details` is what else the model knows.
+    `plain` is what a plain vote would say, where that is another label; `details` are further facts from the model.
     """
 
     name: str
@@ -197,7 +197,7 @@ class Relations:
 
 
 def relate(evidence: Evidence) -> Relations:
-    """Return how the sources with the most votes relate; groups depend on each other, as told or as found."""
+    """Return how the sources with the most votes relate; groups depend on each other, as specified or as detected."""
     encoded, chosen_items = evidence.encoded, np.arange(len(evidence.rows))
     if len(chosen_items) > COMPARED_ITEMS:
         priority = hash_priority(encoded.items[evidence.rows])

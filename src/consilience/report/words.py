@@ -29,7 +29,7 @@ _WORDS: dict[type[LabelSpace], str] = {
     types.Sphere: "a direction",
     types.SPD: "a covariance matrix of {0.n} rows",
     types.SO3: "a rotation",
-    types.Metric: "an object with a distance of your own",
+    types.Metric: "an object with a custom distance",
     types.Product: "a record ({1})",
 }
 

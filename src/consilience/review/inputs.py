@@ -82,7 +82,7 @@ def _(space: types.Scores, votes: Votes) -> dict[str, Any]:
 @label_of.register
 def _(space: types.Scores, votes: Votes, answer: Any) -> Any:
     if not isinstance(answer, (int, float)) or isinstance(answer, bool) or not np.isfinite(answer):
-        raise InvalidLabelError(f"{answer!r} is not a number. Type one, such as 3.5.")
+        raise InvalidLabelError(f"{answer!r} is not a number. Type a number, for example 3.5.")
     if space.range is not None and not space.range[0] <= answer <= space.range[1]:
         raise InvalidLabelError(f"{answer!r} is not between {space.range[0]:g} and {space.range[1]:g}. Correct it.")
     return float(answer)

@@ -130,7 +130,7 @@ class Session:
         """Append an answer; it is on disk when this returns."""
         row = self._row(item)
         if status not in (ANSWERED, SKIPPED, CANNOT_TELL, UNDONE):
-            raise InvalidVotesError(f"{status!r} is not what can be said about an item. Reload the page.")
+            raise InvalidVotesError(f"{status!r} is not a valid status of an answer. Reload the page.")
         cell: Any = ""
         if status == ANSWERED:
             cell = _cell_of(self.space, checked(self.space, self.votes[[row]], answer))

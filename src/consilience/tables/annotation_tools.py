@@ -39,7 +39,7 @@ def _reader(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
             shown = str(path) if isinstance(path, (str, Path)) else "The export"
             what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             raise FileFormatError(
-                f"{shown!r} does not have the form that {read.__name__} knows ({what}). Export it again."
+                f"{shown!r} is not in the format that {read.__name__} reads ({what}). Export it again."
             ) from None
 
     return checked
@@ -162,8 +162,9 @@ def read_doccano(path: Files) -> Annotations:
 
 def _span(one: Any) -> tuple[int, int, str | None]:
     if isinstance(one, Mapping):
-        return one["start_offset"], one["end_offset"], one.get("label")
-    return one[0], one[1], one[2] if len(one) > 2 else None
+        one = [one["start_offset"], one["end_offset"], one.get("label")]
+    start, end, name = [*one, None][:3]
+    return start, end, None if name is None else str(name)  # old exports number the classes
 
 
 @_reader
@@ -200,7 +201,7 @@ def read_cvat(path: str | Path | Mapping[str, str | Path], *, field: str | None 
             drawn.append(Answer(item, name, boxes))
             tagged.append(Answer(item, name, tuple(str(tag.get("label")) for tag in image.iter("tag")) or None))
     if not data:
-        raise FileFormatError(f"{str(path)!r} holds no images. Export as 'CVAT for images'.")
+        raise FileFormatError(f"{str(path)!r} contains no images. Export as 'CVAT for images'.")
     kinds = {"boxes": ("rectanglelabels", drawn), "tags": ("choices", tagged)}
     kind, answers = kinds[question(kinds, field or ("boxes" if any(one.said for one in drawn) else "tags"))]
     return gathered(kind, answers, data, field or "")
@@ -237,7 +238,9 @@ def read_ground_truth(path: str | Path, *, field: str | None = None) -> Annotati
                 answers.append(Answer(item, name, _job_answer(record[name], about)))
     boxes = any(isinstance(answer.said, list) for answer in answers)
     if not answers:
-        raise FileFormatError(f"{str(path)!r} holds no labels. Give an output manifest, whose lines have ...-metadata.")
+        raise FileFormatError(
+            f"{str(path)!r} contains no labels. Give an output manifest, whose lines have ...-metadata."
+        )
     return gathered("rectanglelabels" if boxes else "choices", answers, data, field or "")
 
 

@@ -84,7 +84,9 @@ def gathered(
             gold[row] = label
     sources = list(dict.fromkeys(source for _, source in cells))
     if not sources:
-        raise FileFormatError("Nobody votes: all annotations are ground truth. Export those of others as well.")
+        raise FileFormatError(
+            "There are no votes: all annotations are ground truth. Export those of the annotators as well."
+        )
     for row in set(range(len(ids))) - {row for row, _ in cells}:
         cells[row, sources[0]] = []
     order = sorted(cells, key=lambda cell: (cell[0], sources.index(cell[1])))

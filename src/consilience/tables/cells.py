@@ -95,7 +95,7 @@ def read_cells(
 ) -> tuple[Batch, BoolArray]:
     """Return labels ``(n, m, *label_shape)`` or ``(n, m)`` objects, and where there is one.
 
-    NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
+    NaN, None and masked cells are not labels. An array is not copied unless it holds objects.
     """
     if isinstance(data, np.ma.MaskedArray):
         _check_shape(data)
@@ -159,8 +159,8 @@ def _whole_cells(missing: BoolArray, array: Batch, sources: Sequence[str] | None
         names = sources if sources and len(sources) == missing.shape[1] else default_names(missing.shape[1])
         raise InvalidVotesError(
             f"Row {row}, source {names[column]!r}: only part of the label is there, {array[row, column].tolist()}. "
-            "Give the whole label, make all of it NaN (or masked) where the source abstains, or say what counts as a "
-            "vote with observed=."
+            "Give the whole label, make all of it NaN (or masked) where the source abstains, or mark the votes with "
+            "observed=."
         )
     return ~absent
 
@@ -183,7 +183,7 @@ def _nested(data: Sequence[Any]) -> npt.NDArray[np.object_]:
                 return as_object_array(rows)
             raise InvalidVotesError(
                 f"Row {index} is {row!r}, not a list with one vote per source. "
-                f"Write a row where everybody abstains as a list of None."
+                f"Write a row in which all sources abstain as a list of None."
             )
         if len(row) != len(rows[0]):
             raise InvalidVotesError(

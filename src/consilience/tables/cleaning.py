@@ -4,9 +4,8 @@ spellings, columns that are not votes. Nothing is lost in silence; the receipt o
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,17 @@ from consilience.tables.encoding import encode, wrong_labels
 from consilience.tables.files import typed_cells
 from consilience.tables.notation import MOST_CLASSES, Declared, word_for
 from consilience.tables.receipt import Receipt
-from consilience.tables.replies import MISSING, NUMBERS, REFUSAL, Unread, off_scale, read_score, scale_named
+from consilience.tables.replies import (
+    MISSING,
+    NUMBERS,
+    REFUSAL,
+    Unread,
+    decimal_sign,
+    off_scale,
+    read_score,
+    scale_named,
+    sign_note,
+)
 from consilience.votes import Votes
 
 #: Label types whose cells are names, so that two spellings of one name are suspicious.
@@ -35,7 +44,7 @@ LISTED = 3
 #: What becomes of things that a list leaves out.
 UNLISTED = ("below", "unseen")
 #: What is said where nobody chose between these.
-RANKED_BELOW = "what a list leaves out is ranked below its end. Use --unlisted unseen if it was never seen."
+RANKED_BELOW = "what a list leaves out is ranked below its end; pass unlisted='unseen' if it was never seen."
 #: So many different labels are checked one by one, which is faster than all cells.
 FEW_WORDS = 1000
 #: Rows that show which columns are texts that were voted on.
@@ -49,23 +58,50 @@ def cleaned(
     declared: Declared,
     *,
     abstain: Any = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     fold: bool = False,
     may_leave_out: bool = False,
     strict: bool = False,
 ) -> Votes:
     """Return votes without cells that say nothing, numbers read from text, and spellings joined if `fold` says so.
 
-    Words such as "N/A" are missing, unless they are labels that were `declared`. With `may_leave_out`, columns that do
-    not look like votes are left out. With `strict`, only what equals `abstain` is missing.
+    Words such as "N/A" are missing, unless they are labels that were `declared`. What the caller leaves open is guessed
+    from the cells: the decimal sign, and whether -1 abstains; each guess is a note in the receipt, with what changes
+    it. With `may_leave_out`, columns that do not look like votes are left out. With `strict`, only what equals
+    `abstain` is missing, and nothing is guessed.
     """
     if votes.labels.ndim != 2:
         return votes
-    if votes.labels.dtype != object:
-        same = (
-            np.flatnonzero(votes.labels[votes.observed] == _as_number(abstain)).tolist() if abstain is not None else []
-        )
-        return _without(votes, same, [repr(abstain)] * len(same))
+    if votes.labels.dtype == object:
+        votes = _read_texts(votes, declared, abstain, decimal, fold, may_leave_out, strict)
+    code = abstain if abstain is not None or strict else abstain_code(votes, declared)
+    if code is None or votes.labels.dtype == object:
+        return votes
+    same = np.flatnonzero(votes.labels[votes.observed] == _as_number(code)).tolist()
+    kept = _without(votes, same, [repr(str(code))] * len(same))
+    guess = f"{code} was read as 'abstains'; pass space=Classes([{code}, 0, 1, ...]) if it is a class."
+    receipt = _receipt(kept)
+    return replace(kept, receipt=replace(receipt, abstain=code, notes=(*receipt.notes, *[guess] * (abstain is None))))
+
+
+def abstain_code(votes: Votes, declared: Declared) -> int | None:
+    """Return -1 where all other cells are codes 0, 1, ... of classes, as in a matrix of labeling functions."""
+    if declared.kind not in (None, "classes") or declared.scale is not None or votes.labels.dtype.kind not in "if":
+        return None
+    cells = votes.labels[votes.observed]
+    if not (cells == -1).any():
+        return None
+    others = {
+        str(int(value)) if value == int(value) else str(value) for value in np.unique(cells[cells != -1]).tolist()
+    }
+    codes = declared.labels or others
+    return -1 if len(codes) > 1 and others <= codes == set(map(str, range(len(codes)))) else None
+
+
+def _read_texts(
+    votes: Votes, declared: Declared, abstain: Any, decimal: str | None, fold: bool, may_leave_out: bool, strict: bool
+) -> Votes:
+    """Return votes with cells of text cleaned."""
     if may_leave_out and not strict:
         votes = _leave_out(votes, odd_columns(votes) if declared.kind in _NAMED or declared.numeric else [])
     seen = _scalars(_listed(votes))
@@ -75,16 +111,21 @@ def cleaned(
     notes: list[str] = []
     scale = None
     if any(isinstance(cell, str) for cell in left):
-        numbers, why = _numbers(left, decimal)
-        commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
-        notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
+        sign, guessed = (decimal, None) if decimal is not None else decimal_sign(left)
+        numbers, why = _numbers(left, sign)
         refused = sum(left[cell] for cell, reason in why.items() if reason == "refused")
-        answered = left.total() - refused
-        share = sum(left[cell] for cell in numbers) / max(answered, 1)
-        if not strict and (declared.numeric or (declared.numeric is None and share >= NUMBERS and numbers)):
+        share = sum(left[cell] for cell in numbers) / max(left.total() - refused, 1)
+        are_numbers = declared.numeric or (declared.numeric is None and share >= NUMBERS and bool(numbers))
+        if strict and are_numbers and guessed is not None:
+            raise FileFormatError(
+                f"The comma in {guessed!r} may be a decimal comma, or stand between thousands. Pass decimal=',' or "
+                "decimal='.'."
+            )
+        if are_numbers and (not strict or (decimal is not None and not why)):
+            notes += [] if guessed is None else [sign_note(sign, guessed)]
             scale = declared.scale or scale_named(numbers.values())
             why |= {cell: reason for cell, (value, end) in numbers.items() if (reason := off_scale(value, end, scale))}
-            _check_most_are_used(votes, why, left, "number")
+            _check_most_are_numbers(why, left)
             read = {cell: value for cell, (value, _) in numbers.items()}
             out |= why
             if may_leave_out:
@@ -92,9 +133,9 @@ def cleaned(
         elif strict or declared.kind in _NAMED:
             read, told = ({}, []) if strict else _folded(left, declared, fold)
             notes += told + [
-                f"{reason} was taken as missing; name it among the labels (--space classes:...) if it is one."
+                f"{reason} was read as missing; pass space=Classes([{reason}, ...]) if it is a class."
                 for cell, reason in out.items()
-                if cell != abstain and reason and seen[cell] >= FREQUENT * seen.total()
+                if str(cell) != str(abstain) and reason and seen[cell] >= FREQUENT * seen.total()
             ]
             if not read:
                 texts = [cell for cell in left if isinstance(cell, str)]
@@ -184,7 +225,7 @@ def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Vot
         is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
         for column, source in enumerate(votes.sources):
             mine = columns == column
-            if mine.any() and NUMBERS < is_number[mine].mean() < 1.0:  # a few that are no numbers are mistakes
+            if mine.any() and NUMBERS < is_number[mine].mean() < 1.0:  # a few that are not numbers are mistakes
                 odd = int(np.flatnonzero(mine & ~is_number)[0])
                 raise FileFormatError(
                     f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
@@ -237,18 +278,18 @@ def _missing(cell: Any, declared: Declared, abstain: Any, strict: bool) -> str |
     return None
 
 
-def _numbers(cells: Counter[Any], decimal: str) -> tuple[dict[Any, tuple[float, float | None]], dict[Any, str]]:
+def _numbers(cells: Iterable[Any], decimal: str) -> tuple[dict[Any, tuple[float, float | None]], dict[Any, str]]:
     """Return the numbers in cells with the ends of their scales, and why other cells hold none."""
     numbers: dict[Any, tuple[float, float | None]] = {}
     why: dict[Any, str] = {}
     for cell in cells:
         text = cell
-        if isinstance(cell, str):
-            text = cell.replace(".", "").replace(decimal, ".") if decimal != "." else cell
-            if not any(sign.isdigit() for sign in text) or (len(text) > 1 and text[0] == "0" and text.isdigit()):
-                text = None  # number words and ids such as 007 are names
+        if isinstance(cell, str) and (
+            not any(sign.isdigit() for sign in cell) or (len(cell) > 1 and cell[0] == "0" and cell.isdigit())
+        ):
+            text = "not a number"  # number words and ids such as 007 are names
         try:
-            numbers[cell] = read_score("not a number" if text is None else text)
+            numbers[cell] = read_score(text, decimal)
         except Unread as fault:
             refuses = isinstance(cell, str) and REFUSAL.search(cell)
             why[cell] = "refused" if refuses else "not a number" if str(fault).startswith("no ") else str(fault)
@@ -268,18 +309,18 @@ def _folded(cells: Counter[Any], declared: Declared, fold: bool) -> tuple[dict[A
     shown = [" and ".join(map(repr, group)) for group in several[:LISTED]]
     named = "; ".join(shown) + ("; ..." if len(several) > LISTED else "")
     if not fold:
-        return {}, [f"These labels differ only in case or blanks; --fold joins them: {named}."]
+        return {}, [f"These labels differ only in case or blanks; fold=True joins them: {named}."]
     joined = [f"Joined spellings: {named}."]
     return {cell: group[0] for group in several for cell in group[1:] if cell not in declared.labels}, joined
 
 
-def _check_most_are_used(votes: Votes, why: dict[Any, str], cells: Counter[Any], what: str) -> None:
+def _check_most_are_numbers(why: dict[Any, str], cells: Counter[Any]) -> None:
     wrong = Counter({cell: cells[cell] for cell, reason in why.items() if reason != "refused"})
     if wrong.total() > cells.total() / 2:
         shown = ", ".join(f"{str(cell)!r} ({count})" for cell, count in wrong.most_common(LISTED))
         raise FileFormatError(
-            f"{wrong.total()} of {cells.total()} cells are not a {what} that fits: {shown}. Choose another label type "
-            "or scale, or leave out columns that are not votes with drop='NAME'."
+            f"{wrong.total()} of {cells.total()} cells are not numbers of this label type: {shown}. Choose another "
+            "label type or range, or leave out columns that are not votes with drop='NAME'."
         )
 
 

@@ -95,7 +95,7 @@ def read_coco(
 def write_coco(path: str | Path, model: LabelModel, votes: Any, like: Annotations, *, force: bool = False) -> None:
     """Write labels as a COCO file; the score of a box is the probability that it is real.
 
-    A file that is there is replaced only with `force`.
+    An existing file is replaced only with `force`.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _by_source(path: Path) -> dict[Any, Any]:
 def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
     document = read_json(given) if isinstance(given, (str, Path)) else given
     if not isinstance(document, Mapping) or not isinstance(document.get("images"), list):
-        raise FileFormatError(f"{name!r}: there is no list of images, so nobody knows what was looked at. {_FORM}")
+        raise FileFormatError(f"{name!r}: there is no list of images, so the items are unknown. {_FORM}")
     lists = {key: document.get(key) or [] for key in _IDS}
     for key, own in _IDS.items():
         if not isinstance(lists[key], list):
@@ -196,7 +196,7 @@ def _box(
         return x, y, end_x, end_y
     if min(x, y) < -SLACK or x + width > far_x + SLACK or y + height > far_y + SLACK:
         raise FileFormatError(
-            f"{place}: bbox {annotation['bbox']!r} lies outside of image {image['id']!r} of {far_x:g} x {far_y:g} "
-            "pixels. Check that coordinates are pixels, or cut it off with outside='clip'."
+            f"{place}: bbox {annotation['bbox']!r} extends beyond image {image['id']!r} of {far_x:g} x {far_y:g} "
+            "pixels. Check that coordinates are pixels, or cut boxes off with outside='clip'."
         )
     return x, y, x + width, y + height

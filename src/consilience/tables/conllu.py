@@ -1,6 +1,6 @@
 """Treebanks: parses of the same sentences by several parsers, from CoNLL-U files and back, without loss.
 
-Lines of multi-word tokens (``1-2``) and of empty nodes (``1.1``) are kept where they stand; they are no tokens of the
+Lines of multi-word tokens (``1-2``) and of empty nodes (``1.1``) are kept where they stand; they are not tokens of the
 tree.
 """
 
@@ -203,7 +203,7 @@ def _sentences(source: str | Path, place: str) -> tuple[Sentence, ...]:
     blocks = groupby(numbered, key=lambda line: bool(line[1].strip()))
     sentences = tuple(one for is_block, block in blocks if is_block for one in _sentence(list(block), place))
     if not sentences:
-        raise InvalidVotesError(f"{place} holds no sentence. CoNLL-U has one word per line, in ten columns.")
+        raise InvalidVotesError(f"{place} contains no sentence. CoNLL-U has one word per line, in ten columns.")
     return sentences
 
 

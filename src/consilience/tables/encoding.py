@@ -33,7 +33,7 @@ def _encoded(votes: Votes, space: LabelSpace) -> Votes:
     if votes.abstain is not None and space.contains(votes.abstain):
         raise InvalidVotesError(
             f"abstain={votes.abstain!r} is also a label of the space, so votes for it would be lost. "
-            "Recode the abstentions to a value outside the space, or say that nobody abstains "
+            "Recode the abstentions to a value outside the space, or declare that no source abstains "
             "(Votes.from_matrix(..., abstain=None))."
         )
     if not votes.observed.any():
@@ -160,7 +160,7 @@ def read_gold(gold: Any, space: LabelSpace, n_items: int, votes: Votes | None = 
 
 def votes_for(votes: Any, space: LabelSpace) -> Votes:
     """Return votes from whatever `fit` and `predict` accept; -1 abstains unless it is a label of the space."""
-    return as_votes(votes, minus_one_abstains=not space.contains(-1))
+    return as_votes(votes, space)
 
 
 def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:

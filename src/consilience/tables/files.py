@@ -16,6 +16,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ FORMATS = {
 _SHEETS = (".xlsx", ".xls", ".ods")
 #: Ends the name of text that gzip packed.
 PACKED = ".gz"
-#: Files that are no tables, and what reads them.
+#: Files that are not tables, and what reads them.
 _OTHER_READERS = {
     ".conllu": "read_conllu reads parses",
     **dict.fromkeys((".soc", ".soi", ".toc", ".toi"), "Rankings.read_preflib reads the text of PrefLib files"),
@@ -52,7 +53,7 @@ _TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"\s*(?:0|-?[1-9]\d*)\s*", re.ASCII), int),
     (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.I), float),
     (re.compile(r"\s*(?:true|false)\s*", re.I), lambda cell: cell.strip().lower() == "true"),
-    (re.compile(r"\s*[\[{].*", re.DOTALL), parse_json),
+    (re.compile(r"\s*[\[{].*", re.DOTALL), lambda cell: parse_json(cell if '"' in cell else cell.replace("'", '"'))),
 )
 #: Cells shown in a message are cut after this many signs.
 SHOWN = 60
@@ -63,7 +64,7 @@ PANDAS_INDEX = "Unnamed: 0"
 def file_format(path: str | Path) -> str:
     """Return "csv", "jsonl", "json", "parquet" or "arrow" by the name of a file, or say which names are known.
 
-    Text may be packed: ``votes.csv.gz``.
+    Text may be compressed: ``votes.csv.gz``.
     """
     ending, is_packed = _ending(path)
     if ending in _SHEETS:
@@ -75,7 +76,7 @@ def file_format(path: str | Path) -> str:
         raise FileFormatError(f"{str(path)!r}{fault}. Use one of {', '.join(FORMATS)}.")
     if FORMATS[ending] in _MAGIC and is_packed:
         raise FileFormatError(
-            f"{str(path)!r}: {ending} files are packed inside. Unpack it, or leave .gz out of the name."
+            f"{str(path)!r}: {ending} files are already compressed. Unpack the file, or remove .gz from its name."
         )
     return FORMATS[ending]
 
@@ -90,13 +91,13 @@ def _ending(path: str | Path) -> tuple[str, bool]:
 def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8") -> pa.Table:
     """Return a file as an Arrow table; a folder of Parquet files as one table."""
     if not isinstance(path, (str, Path)):
-        raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
+        raise FileFormatError(f"{type(path).__name__} is neither a frame nor a file name. Pass one of them.")
     source, name = Path(path), str(path)
     if os.path.isdir(source):
         files = sorted(source.rglob("*.parquet"))
         if not files:
             raise FileFormatError(
-                f"The folder {name!r} holds no .parquet file. Name a file, or a folder of Parquet files."
+                f"The folder {name!r} contains no .parquet file. Name a file, or a folder of Parquet files."
             )
         try:
             return pa.concat_tables([_read_binary(file, "parquet") for file in files], promote_options="permissive")
@@ -146,7 +147,7 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
     if not start.startswith(_MAGIC[kind]):
         raise FileFormatError(
             f"{str(path)!r} is not a {kind.capitalize()} file, despite its extension. "
-            "If it is text, give its name the ending .csv or .jsonl."
+            "If it is text, rename it to .csv or .jsonl."
         )
     try:
         table = parquet.read_table(path) if kind == "parquet" else feather.read_table(path, memory_map=False)
@@ -189,7 +190,7 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
                 f"{name} cannot be unpacked: it is damaged or cut short ({error}). Write or download it again."
             ) from None
     if data.startswith(tuple(magic for magics in _MAGIC.values() for magic in magics)):
-        raise FileFormatError(f"{name} is not text but Parquet or Arrow. Give its name the ending .parquet or .arrow.")
+        raise FileFormatError(f"{name} is not text but Parquet or Arrow. Rename it to .parquet or .arrow.")
     try:
         text = data.decode("utf-8-sig" if encoding.lower().replace("_", "-") == "utf-8" else encoding)
     except LookupError:
@@ -198,10 +199,10 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
         line = data[: error.start].count(b"\n") + 1
         raise FileFormatError(
             f"{name}, line {line}: byte {data[error.start]:#04x} is not {encoding}. "
-            "Say which encoding it is, such as encoding='latin-1' or 'utf-16'."
+            "Pass its encoding, for example encoding='latin-1' or 'utf-16'."
         ) from None
     if "\0" in text[:1000]:
-        raise FileFormatError(f"{name} holds bytes that are not text. If it is UTF-16, say encoding='utf-16'.")
+        raise FileFormatError(f"{name} holds bytes that are not text. If it is UTF-16, pass encoding='utf-16'.")
     return text
 
 
@@ -214,7 +215,7 @@ def _delimiter(text: str) -> str:
         except ValueError:
             pass
         else:
-            raise FileFormatError("The file looks like JSON Lines. Give its name the ending .jsonl.")
+            raise FileFormatError("The file looks like JSON Lines. Rename it to .jsonl.")
     return max(_DELIMITERS, key=first.count)
 
 
@@ -239,7 +240,7 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
             if rows and len(row) != len(rows[0]):
                 raise FileFormatError(
                     f"{name!r}, line {reader.line_num}: {len(row)} cells where the first line has {len(rows[0])}. "
-                    f"Quote cells that hold the delimiter, or say which delimiter it is (taken as {delimiter!r} here)."
+                    f"Quote cells that hold the delimiter, or pass delimiter= ({delimiter!r} was assumed)."
                 )
             if not rows:
                 is_spaced = len(row) > 1 and all(cell != cell.lstrip() for cell in row[1:])
@@ -262,9 +263,7 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
                 )
             title = "item"
         if title in columns:
-            raise FileFormatError(
-                f"{name!r}: two columns have the name {title!r}. Give every column a name of its own."
-            )
+            raise FileFormatError(f"{name!r}: two columns have the name {title!r}. Give every column its own name.")
         try:
             columns[title] = pa.array(typed_cells(cells), from_pandas=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # lists of unlike things, a number beyond 64 bits
@@ -320,7 +319,9 @@ def _read_sheet(path: Path) -> pa.Table:
             "pip install 'consilience[excel]'."
         ) from None
     except Exception as error:  # each engine of pandas has its own
-        raise FileFormatError(f"{str(path)!r} cannot be read as a spreadsheet: {error}. Save it as CSV.") from None
+        raise FileFormatError(
+            f"{str(path)!r} cannot be read as a spreadsheet: {str(error).rstrip('.')}. Save it as CSV."
+        ) from None
     columns = {str(name): [None if cell == "" else cell for cell in frame[name].tolist()] for name in frame.columns}
     rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
     return pa.table(columns_of_records(rows), metadata=_numbered(list(range(2, len(rows) + 2))))
@@ -416,7 +417,7 @@ def check_target(path: Path, *, force: bool) -> None:
     if os.path.isdir(path):
         raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
     if os.path.exists(path) and not force:
-        raise FileFormatError(f"{str(path)!r} already exists. Choose another name, or overwrite it with force.")
+        raise FileFormatError(f"{str(path)!r} already exists. Choose another name, or overwrite it with force=True.")
     if not os.path.isdir(path.parent):
         raise FileFormatError(f"There is no folder {str(path.parent)!r} for {path.name!r}. Create it first.")
 
@@ -424,23 +425,26 @@ def check_target(path: Path, *, force: bool) -> None:
 def replace_file(path: str | Path, write: Callable[[str], object], *, force: bool = False) -> None:
     """Let `write` fill a temporary file beside `path`, then put it there in one step.
 
-    An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
+    An interrupted run leaves the old file or none. An existing file is replaced only with `force`.
     """
     target = Path(path)
     check_target(target, force=force)
     temporary = str(target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        # Not by `tempfile`, whose files are for their owner alone: what permissions files have, the system knows.
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-    except OSError as error:
-        raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
-    try:
-        write(temporary)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
+        try:
+            # Not by `tempfile`, whose files are for their owner alone: the system knows which permissions files have.
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        except OSError as error:
+            where = str(target.parent)
+            raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
+        try:
+            write(temporary)
+            os.replace(temporary, target)
+        except OSError as error:
+            raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):  # a name that no file can have is refused above
+            os.unlink(temporary)
 
 
 def why(error: OSError) -> str:

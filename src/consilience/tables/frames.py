@@ -76,9 +76,30 @@ def is_frame(data: object) -> bool:
     native: Any = data
     try:
         wrapped: object = nw.from_native(native, pass_through=True)
-    except nw.exceptions.DuplicateError:  # a frame, whose columns `columns_of` will ask to rename
+    except nw.exceptions.DuplicateError:  # a frame, whose columns `as_frame` asks to rename
         return True
     return isinstance(wrapped, (nw.DataFrame, nw.LazyFrame))
+
+
+def as_frame(data: Any) -> nw.DataFrame[Any]:
+    """Return a dataframe as narwhals sees it; its columns must have names of their own."""
+    data = native_frame(data)
+    try:
+        wrapped: Any = nw.from_native(data, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = getattr(data, "column_names", None) or list(data.columns)  # Arrow keeps data in `columns`
+        raise InvalidVotesError(
+            f"Two columns have the same name: {', '.join(map(repr, names))}. "
+            f"Rename one of them; every source needs its own name."
+        ) from None
+    if isinstance(wrapped, nw.LazyFrame):
+        raise InvalidVotesError(f"A lazy frame ({type(data).__name__}) has no rows yet. Call .collect() on it first.")
+    if not isinstance(wrapped, nw.DataFrame):
+        raise InvalidVotesError(
+            f"{type(data).__name__} is not a table this library knows. Pass a pandas, polars "
+            f"or Arrow table; for arrays use Votes.from_matrix or Votes.from_array."
+        )
+    return wrapped
 
 
 def columns_of(frame: Any) -> dict[str, Column]:
@@ -98,24 +119,8 @@ def columns_of(frame: Any) -> dict[str, Column]:
             raise InvalidVotesError(f"The columns have different lengths: {listed}. Give each one entry per row.")
         return columns
 
-    try:
-        wrapped: Any = nw.from_native(frame, pass_through=True)
-        if isinstance(wrapped, nw.LazyFrame):
-            raise InvalidVotesError(
-                f"A lazy frame ({type(frame).__name__}) has no rows yet. Call .collect() on it first."
-            )
-        if not isinstance(wrapped, nw.DataFrame):
-            raise InvalidVotesError(
-                f"{type(frame).__name__} is not a table this library knows. Pass a pandas, polars "
-                f"or Arrow table; for arrays use Votes.from_matrix or Votes.from_array."
-            )
-        names = wrapped.columns
-    except nw.exceptions.DuplicateError:
-        names = getattr(frame, "column_names", None) or list(frame.columns)  # Arrow keeps data in `columns`
-        raise InvalidVotesError(
-            f"Two columns have the same name: {', '.join(map(repr, names))}. "
-            f"Rename one of them; every source needs a name of its own."
-        ) from None
+    wrapped = as_frame(frame)
+    names = wrapped.columns
     columns = {str(name): column_of_series(wrapped.get_column(name)) for name in names}
     if len(columns) < len(names):
         raise InvalidVotesError(f"Two column names read the same as text: {', '.join(map(repr, names))}. Rename one.")
@@ -198,7 +203,7 @@ def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame:
         likely = [name for name in columns if name.lower() in ALIASES[role]]
         likely += [name for name in get_close_matches(wanted, columns) if name not in likely]
         meant = " or ".join(f"{role}={name!r}" for name in likely)
-        hint = f"Did you mean {meant}?" if likely else f"Say which one it is with {role}=."
+        hint = f"Did you mean {meant}?" if likely else f"Name it with {role}=."
     listed = ", ".join(map(repr, columns)) or "none"
     return InvalidVotesError(f"There is no column {wanted!r}; the columns are {listed}. {hint}")
 

@@ -17,22 +17,24 @@ from consilience.label_types import Classes, Scores
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
-from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
 from consilience.tables.display import SourceTable
 from consilience.tables.files import SHOWN, read_table
-from consilience.tables.frames import columns_of, likely_column, row_name
+from consilience.tables.frames import as_frame, columns_of, likely_column, row_name
 from consilience.tables.receipt import Receipt, fault_table
 from consilience.tables.replies import (
     NUMBERS,
     Unread,
+    decimal_sign,
     failed,
+    has_number,
     off_scale,
     read_order,
     read_score,
     read_winner,
     read_word,
     scale_named,
+    sign_note,
 )
 from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
@@ -83,7 +85,7 @@ class JudgeTable:
     kind: str
     #: The label type of the votes; None where all say one and the same word.
     space: LabelSpace | None
-    #: One row per judge and reason: how many replies are no vote, and the first of them.
+    #: One row per judge and reason: how many replies are not votes, and the first of them.
     faults: SourceTable
     #: What each item of the votes is: item, candidate, criterion, first, second and candidates, where there are such.
     keys: pa.Table
@@ -111,26 +113,27 @@ def read_judges(
     scale: tuple[float, float] | None = None,
     repeats: str = "separate",
     drop: Iterable[str] = (),
+    decimal: str | None = None,
 ) -> JudgeTable:
     """Read what judges said: one row per judge and item, and per run where a judge was asked several times.
 
-    A table with one row per item and one column per judge is read as well; there, columns of texts that are no replies
+    A table with one row per item and one column per judge is read as well; there, columns of texts that are not replies
     are left out, and so are those of `drop`.
 
     *Pointwise* tables hold scores or labels. *Pairwise* ones hold the winner of two: an item is a comparison, and the
     label says whether the "first" one is better, the "second", or neither ("tie"); the two are put in the order in
     which they come first, so that a comparison shown in both orders is one item. *Listwise* ones hold orders, best
-    first. What is no clear answer is an abstention, counted in `faults`.
+    first. A reply without a clear answer is an abstention, counted in `faults`.
 
     `path` is that of a CSV, JSON Lines, Parquet or Arrow file, a frame, a dict of columns, or a list of dicts.
     The arguments from `item` to `error` name columns that are called otherwise than "prompt", "judge", "score",
     "label", "winner", "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like;
     `kind` goes by these names, too. In a pointwise table with a column "judge", the column "model" is the candidate.
 
-    Every (item, candidate, criterion) is an item of its own, unless `only` picks a criterion. Replies that are none of
-    the `labels`, or are scores beyond the two ends of the `scale`, are faults. Several runs of a judge become sources
-    of their own, unless all are copies of rows; ``repeats="average"`` takes the mean of their scores, and what else
-    `Votes.from_long` knows.
+    Every (item, candidate, criterion) is a separate item, unless `only` picks a criterion. Replies that are none of
+    the `labels`, or are scores beyond the two ends of the `scale`, are faults. Several runs of a judge become separate
+    sources, unless all are copies of rows; ``repeats="average"`` takes the mean of their scores, and what else
+    `Votes.from_long` knows. `decimal` is the decimal sign, by default the one that makes numbers of most replies.
 
     Examples
     --------
@@ -182,6 +185,7 @@ def read_judges(
             del row.cells["criterion"]
     space: LabelSpace | None
     candidates: Sequence[Sequence[str]] | None = None
+    notes: tuple[str, ...] = ()
     if kind == "pairwise":
         space = _read_pairs(rows)
     elif kind == "listwise":
@@ -189,11 +193,9 @@ def read_judges(
         place = {key: number for number, key in enumerate(dict.fromkeys(row.key for row in rows))}
         space, candidates = ranked_things(((place[row.key], row.value) for row in rows), len(place))
     else:
-        space = _read_points(rows, labels, scale)
-    table = _table(kind, rows, space, candidates, repeats, merged, found)
-    if table.votes.receipt is None or not left_out:
-        return table
-    return replace(table, votes=replace(table.votes, receipt=replace(table.votes.receipt, left_out=left_out)))
+        space, notes = _read_points(rows, labels, scale, decimal)
+    receipt = Receipt(0, merged=merged, ids=found.get("item"), left_out=left_out, notes=notes)
+    return _table(kind, rows, space, candidates, repeats, receipt)
 
 
 def read_preferences(
@@ -211,10 +213,10 @@ def read_preferences(
     """Return votes for `Preferences` from a table with one row per comparison.
 
     The outcome is "first" or "second", "A" or "B", "tie", 1, -1 and 0, the name of the winner, or a reply that holds
-    one of these. A reply that says none of them, or is empty, is no tie: it is kept as unparsable and counted.
+    one of these. A reply that says none of them, or is empty, is not a tie: it is kept as unparsable and counted.
 
     `path` is what `read_judges` takes. Each value of the column `by`, such as "prompt", becomes a row of the votes
-    with a ranking of its own; by default there is one ranking of everything. The other arguments name columns that are
+    with its own ranking; by default there is one ranking of everything. The other arguments name columns that are
     called otherwise than "judge", "model_a", "model_b", "winner", "prompt", "run", "error" and the like. The question
     tells comparisons of the same two items apart. Where there is a column of runs, answers of one judge to one question
     count as repeats, which are worth less than others.
@@ -233,7 +235,7 @@ def read_preferences(
     if missing:
         raise FileFormatError(
             f"No column says what was shown {' and '.join(missing)}; the columns are "
-            f"{', '.join(map(repr, columns))}. Say which it is, such as {missing[0]}={next(iter(columns))!r}."
+            f"{', '.join(map(repr, columns))}. Name it, for example {missing[0]}={next(iter(columns))!r}."
         )
     rows = _rows(columns, found, named)
     _read_winners(rows)
@@ -282,7 +284,7 @@ def votes_of_comparisons(
     table: Any, by: str | None, judge: str | None = None, outcome: str | None = None
 ) -> Votes | None:
     """Return the votes of a frame that seems to hold one comparison per row; None if it does not."""
-    names = list(map(str, nw.from_native(table).columns))
+    names = list(map(str, as_frame(table).columns))
     if sum(name.lower().startswith("winner_") for name in names) > 1:
         table = _columns(table)
         names = list(table)
@@ -367,16 +369,8 @@ def _one_row_per_reply(
 
 def _share_of_numbers(cells: Sequence[Any]) -> float:
     """Return which share of the cells that are not empty holds a number."""
-
-    def has_number(cell: Any) -> bool:
-        try:
-            read_score(cell)
-        except Unread:
-            return False
-        return True
-
     there = [cell for cell in cells if not is_null(cell)]
-    return sum(map(has_number, there)) / max(len(there), 1)
+    return sum(has_number(cell) or has_number(cell, ",") for cell in there) / max(len(there), 1)
 
 
 def _with_winner(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -432,7 +426,7 @@ def _roles(
         one, other = ("first", "second") if "first" in found else ("second", "first")
         raise FileFormatError(
             f"Column {found[one]!r} says what was shown {one}, and no column what was shown {other}; the columns are "
-            f"{listed}. Say which it is with {other}=."
+            f"{listed}. Name it with {other}=."
         )
     if kind == "pairwise" and "item" not in found and "first" not in found:
         raise FileFormatError(
@@ -497,23 +491,26 @@ def _read(rows: Sequence[_Row], read: Callable[[_Row], Any]) -> None:
 
 
 def _read_points(
-    rows: list[_Row], labels: Iterable[Any] | None, scale: tuple[float, float] | None
-) -> LabelSpace | None:
+    rows: list[_Row], labels: Iterable[Any] | None, scale: tuple[float, float] | None, decimal: str | None
+) -> tuple[LabelSpace | None, tuple[str, ...]]:
+    """Read numbers, or words where most replies are not numbers; return their type, and what was guessed."""
     allowed = None if labels is None else list(labels)
-    _read(rows, lambda row: read_score(row.cells["answer"]))
+    replies = Counter(row.cells["answer"] for row in rows if isinstance(row.cells["answer"], str))
+    sign, guessed = decimal_sign(replies) if decimal is None else (decimal, None)
+    _read(rows, lambda row: read_score(row.cells["answer"], sign))
     answered = [row for row in rows if row.reason not in ("error", "no reply", "no answer", "refused")]
     numbers = sum(row.reason is None for row in answered)
     if allowed is not None or (answered and numbers < NUMBERS * len(answered)):
         _read(rows, lambda row: read_word(row.cells["answer"], allowed))
         said = allowed or sorted({row.value for row in rows if row.reason is None}, key=str)
-        return Classes(said) if len(said) > 1 else None
+        return Classes(said) if len(said) > 1 else None, ()
     scored = [row for row in rows if row.reason is None]
     scale = scale or scale_named(row.value for row in scored)
     for row in scored:
         value, end = row.value
         row.reason = off_scale(value, end, scale)
         row.value = value if row.reason is None else None
-    return Scores(range=scale)
+    return Scores(range=scale), () if guessed is None else (sign_note(sign, guessed),)
 
 
 def _read_pairs(rows: list[_Row]) -> LabelSpace:
@@ -560,8 +557,7 @@ def _table(
     space: LabelSpace | None,
     candidates: Sequence[Sequence[str]] | None,
     repeats: str,
-    merged: int,
-    found: Mapping[str, str],
+    receipt: Receipt,
 ) -> JudgeTable:
     keys = list(dict.fromkeys(row.key for row in rows))
     names: dict[Any, Any] = {}
@@ -570,7 +566,7 @@ def _table(
         names[key] = parts[0] if len(parts) == 1 else " | ".join(map(str, parts))
     twice = next((name for name, count in Counter(names.values()).items() if count > 1), None)
     if twice is not None:
-        raise FileFormatError(f"Two different items are both called {twice!r}. Give every item an id of its own.")
+        raise FileFormatError(f"Two different items are both called {twice!r}. Give every item its own id.")
     sources, pairs = _sources(rows, repeats)
     records = [(names[row.key], source, row.value) for row, source in zip(rows, sources, strict=True)]
     votes = Votes.from_long(records, repeats=repeats)
@@ -583,9 +579,7 @@ def _table(
         for row in rows
         if row.reason is not None
     )
-    receipt = Receipt(
-        len(rows), faults=faults, merged=merged, ids=found.get("item"), scale=getattr(space, "range", None)
-    )
+    receipt = replace(receipt, cells=len(rows), faults=faults, scale=getattr(space, "range", None))
     return JudgeTable(replace(votes, receipt=receipt), kind, space, faults, pa.table(columns))
 
 

@@ -79,7 +79,7 @@ def _tasks(path: Any) -> dict[Any, Mapping[str, Any]]:
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
         raise FileFormatError(f"{name} is not a list of tasks. {_EXPORT}")
     if not given:
-        raise FileFormatError(f"{name} holds no tasks. {_EXPORT}")
+        raise FileFormatError(f"{name} contains no tasks. {_EXPORT}")
     tasks: dict[Any, Mapping[str, Any]] = {}
     for place, task in enumerate(given):
         if not isinstance(task, Mapping) or not {"annotations", "completions", "predictions"} & task.keys():
@@ -88,7 +88,7 @@ def _tasks(path: Any) -> dict[Any, Mapping[str, Any]]:
         if not isinstance(identity, (int, str)):
             raise FileFormatError(f"{name}: task {place} has the id {identity!r:.60}. Give a number or a text.")
         if identity in tasks:
-            raise FileFormatError(f"{name} holds task {identity!r} twice. Give every task an id of its own.")
+            raise FileFormatError(f"{name} holds task {identity!r} twice. Give every task its own id.")
         tasks[identity] = task
     return tasks
 
@@ -133,7 +133,9 @@ def _control(answers: Sequence[Answer], field: str | None) -> tuple[str, str, st
     field = question(kinds, field)
     (task, to_name), kind = places[field], kinds[field]
     if kind not in KINDS:
-        raise FileFormatError(f"Task {task!r}: results of type {kind!r} are not read. Read are {', '.join(KINDS)}.")
+        raise FileFormatError(
+            f"Task {task!r}: results of type {kind!r} are not supported. Use one of {', '.join(KINDS)}."
+        )
     return field, kind, to_name
 
 
@@ -160,7 +162,7 @@ def _label(answer: Answer, field: str, kind: str) -> Any:
 
 
 def _read_values(kind: str, values: Sequence[Mapping[str, Any]]) -> Any:
-    """Return the label that the values of the results of one control are; None where that is no answer."""
+    """Return the label that the values of the results of one control are; None where that is not an answer."""
     first = values[0]
     match kind:
         case "choices":

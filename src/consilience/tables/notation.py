@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,16 +17,16 @@ from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import names_of, order_of_text
-from consilience.tables.files import SHOWN
+from consilience.tables.files import SHOWN, typed_cells
 from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
 
 #: More different whole numbers than this are scores; at most that many could be classes just as well.
 MOST_CLASSES = 20
-#: Text of which more than this share is used only once is no list of classes.
+#: Texts of which more than this share occur only once are not classes.
 MOST_SINGLE = 0.5
-#: Label types that are lists of things which are no plain numbers.
-_LISTS = "'boxes', 'spans', 'tags', 'rankings' or another one"
+#: What to do about lists of things that are not plain numbers.
+_LISTS = "Pass space=Tags(...), space=Rankings(...), space=Boxes() or another label type."
 
 
 class Notation(NamedTuple):
@@ -76,7 +76,8 @@ class Declared:
             kind = kind.strip().lower()
             if kind in ("scores", "ordinal") and ".." in argument:
                 return cls(kind, scale=_interval(argument))
-            return cls(kind, frozenset(_names(argument)) if kind in ("classes", "ordinal") else frozenset())
+            named = _size_or_names(argument) if kind in ("classes", "ordinal") else []
+            return cls(kind, frozenset(map(str, range(named) if isinstance(named, int) else named)))
         kind = word_for(space)
         if kind not in ("classes", "ordinal") or space.n_labels is None:
             return cls(kind, scale=getattr(space, "range", None))
@@ -128,17 +129,30 @@ def _size(argument: str, votes: Votes, name: str) -> int:
         return int(argument)
     sizes = {len(cell) for cell in _cells(votes) if not is_null(cell) and not np.isscalar(cell)}
     if len(sizes) != 1:
-        raise UnsupportedError(f"How long a label is cannot be seen in the votes. Write it as '{name}:3'.")
+        raise UnsupportedError(f"The votes do not show how long a label is. Write the label type as '{name}:3'.")
     return sizes.pop()
 
 
-def _ordinal(argument: str, votes: Votes) -> LabelSpace:
-    names: list[Any] = _names(argument)
+def _spelled(argument: str, votes: Votes) -> list[Any]:
+    """Return names as the votes write them: numbers where they are numbers."""
+    names = _names(argument)
     if ".." in argument:
         low, high = _interval(argument)
-        names = list(range(int(low), int(high) + 1))
-        if any(isinstance(cell, str) for cell in _cells(votes)[:100]):
-            names = list(map(str, names))
+        names = list(map(str, range(int(low), int(high) + 1)))
+    return typed_cells(names) if votes.labels.dtype.kind in "biuf" else names
+
+
+def _classes(argument: str, votes: Votes) -> LabelSpace:
+    if not argument:
+        return types.Classes.of(votes)
+    return types.Classes(int(argument) if argument.isdigit() else _spelled(argument, votes))
+
+
+def _ordinal(argument: str, votes: Votes) -> LabelSpace:
+    numbers = votes.labels[votes.observed] if votes.labels.dtype.kind in "iuf" and not argument else np.zeros(0)
+    if len(numbers) and (numbers == np.round(numbers)).all() and np.ptp(numbers) < MOST_CLASSES:
+        argument = f"{numbers.min():.0f}..{numbers.max():.0f}"
+    names = _spelled(argument, votes)
     if len(names) < 2:
         raise UnsupportedError("An ordinal scale needs its steps in order. Write it as 'ordinal:bad,fair,good'.")
     return types.FiniteMetric(list(pairwise(names)))
@@ -163,13 +177,21 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
 
 
 def _own_names(votes: Votes) -> bool:
-    """Return whether rows have names of their own: on average a row holds fewer than half of all names."""
+    """Return whether rows have their own names: on average a row holds fewer than half of all names."""
     rows = [set[str]() for _ in range(len(votes))]
     for row, column in np.argwhere(votes.observed):
         cell = votes.labels[row, column]
         rows[row].update(names_of(order_of_text(cell) if isinstance(cell, str) else cell))
     voted = [names for names in rows if names]
     return sum(map(len, voted)) < 0.5 * len(voted) * len(set().union(*voted))
+
+
+def _tags(argument: str, votes: Votes) -> LabelSpace:
+    if argument:
+        return types.Tags(_size_or_names(argument))
+    cells = types.Tags(1).read_text(votes.labels[votes.observed]).tolist()
+    names = {tag for cell in cells if isinstance(cell, Iterable) for tag in cell if isinstance(tag, str)}
+    return types.Tags(sorted(names) if names else _size("", votes, "tags"))
 
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
@@ -237,7 +259,7 @@ def _records(argument: str, votes: Votes) -> LabelSpace:
 NOTATIONS = (
     Notation("classes:ham,spam", "one of several classes", "spam"),
     Notation("ordinal:1..5", "classes in an order, neighbors less wrong than others", "4"),
-    Notation("scores:0..100", "a number; every source may use a scale of its own", "71.5"),
+    Notation("scores:0..100", "a number; every source may use its own scale", "71.5"),
     Notation("rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c"),
     Notation(
         "preferences:prompt",
@@ -267,12 +289,12 @@ NOTATIONS = (
 )
 #: From what stands behind the colon, if anything, and the votes to the label type.
 _BUILD: dict[str, Callable[[str, Votes], LabelSpace]] = {
-    "classes": lambda text, votes: types.Classes(_size_or_names(text)) if text else types.Classes.of(votes),
+    "classes": _classes,
     "ordinal": _ordinal,
     "scores": lambda text, votes: types.Scores(range=_interval(text) if text else _scale(votes)),
     "rankings": _rankings,
     "preferences": lambda text, _: types.Preferences(by=text or None),
-    "tags": lambda text, votes: types.Tags(_size_or_names(text) if text else _size("", votes, "tags")),
+    "tags": _tags,
     "sequences": _sequences,
     "vectors": lambda text, votes: types.Vectors(_size(text, votes, "vectors")),
     "trees": lambda *_: types.DependencyTrees(),
@@ -313,7 +335,9 @@ def guess_space(votes: Votes) -> Guess:
     votes = as_votes(votes)
     cells = votes.labels[votes.observed]
     if len(cells) == 0:
-        raise FileFormatError("Nobody votes on anything, so the label type cannot be seen. Name it.")
+        raise FileFormatError(
+            "There is not a single vote, so the label type cannot be guessed. Check which columns hold votes."
+        )
     if cells.ndim > 1:
         return _of_lists(list(cells))
     kind = cells.dtype.kind
@@ -324,7 +348,7 @@ def guess_space(votes: Votes) -> Guess:
             return Guess(types.Scores(range=scale), f"numbers out of {scale[1]:g}")
         if kind == "f" and not ((cells == np.round(cells)) & np.isfinite(cells)).all():
             return Guess(types.Scores(), "numbers with fractions")
-        return _of_whole_numbers(cells.astype(np.int64))
+        return _of_whole_numbers(cells.astype(np.int64), votes)
     listed = cells.tolist()
     if all(isinstance(cell, Comparisons) for cell in listed):
         return Guess(types.Preferences(), "comparisons of two items at a time")
@@ -339,41 +363,44 @@ def guess_space(votes: Votes) -> Guess:
         examples.setdefault(type(cell).__name__, f"{cell!r:.60} by {votes.sources[column]!r}")
     shown = " and ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
     raise FileFormatError(
-        f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
-        "label type."
+        f"The votes mix {shown}. Leave out columns that do not hold votes with drop='NAME', or write all labels in the "
+        "same way."
     )
 
 
-def _of_whole_numbers(cells: Batch) -> Guess:
+def _of_whole_numbers(cells: Batch, votes: Votes) -> Guess:
     values = np.unique(cells)
     if len(values) > MOST_CLASSES:
         return Guess(types.Scores(), f"{len(values)} different whole numbers")
     if values.min() >= 0 and values.max() <= 1:
         return Guess(types.Classes(2), "only 0 and 1")
+    abstains = votes.receipt is not None and str(votes.receipt.abstain) == "-1"
+    if abstains and np.array_equal(values, np.arange(len(values))):
+        return Guess(types.Classes(len(values)), f"0 to {len(values) - 1} where -1 abstains")
     shown = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
-    step = " If -1 abstains, pass abstain='-1'." if values.min() == -1 else ""
+    step = " If -1 abstains, pass abstain=-1." if values.min() == -1 else ""
     raise FileFormatError(
-        f"The votes are whole numbers ({shown}). Are they classes, or scores? Say which: space 'classes' or 'scores'."
-        + step
+        f"The votes are whole numbers ({shown}). Are they classes, or scores? Pass space=Classes(...) or "
+        f"space=Scores().{step}"
     )
 
 
 def _of_text(cells: list[str], votes: Votes) -> Guess:
     if all(cell.lstrip().startswith("[") for cell in cells):
-        raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
+        raise FileFormatError(f"The votes are lists such as {cells[0]}. {_LISTS}")
     if all(">" in cell for cell in cells):
         return Guess(_rankings("", votes), f"orders such as {cells[0][:SHOWN]!r}{'...' * (len(cells[0]) > SHOWN)}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
     single = float((counts == 1).mean())
     if len(values) == 1:
         raise FileFormatError(
-            f"All votes are {cells[0]!r}, so there is nothing to decide. Check which columns hold votes, or name the "
-            "label type with all its labels."
+            f"All votes are {cells[0]!r}, so there is nothing to decide. Check which columns hold votes, or pass "
+            f"space=Classes([...]) with all labels."
         )
     if len(values) > MOST_CLASSES and single > MOST_SINGLE:
         raise FileFormatError(
-            f"The votes are {len(values)} different texts, {single:.0%} of them said once: no list of classes. "
-            "Name the label type: space 'texts', 'classes', or a Metric of your own in Python."
+            f"The votes are {len(values)} different texts, and {single:.0%} of them occur once, so they are hardly "
+            "classes. Pass space=Texts() or space=Classes(...), or use a Metric in Python."
         )
     return Guess(types.Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
 
@@ -398,12 +425,14 @@ def _of_lists(cells: list[Any]) -> Guess:
     numbers = all(isinstance(element, (int, float, np.number, np.bool_)) for element in elements)
     arrays = [np.asarray(cell) for cell in cells] if numbers else []
     if not numbers or any(array.dtype.kind not in "biuf" for array in arrays):
-        raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: {_LISTS}.")
+        raise FileFormatError(f"The votes are lists such as {cells[0]!r}. {_LISTS}")
     lengths = {len(array) for array in arrays}
     length = lengths.pop() if len(lengths) == 1 else None
     if any(array.dtype.kind == "f" for array in arrays):
         if length is None:
-            raise FileFormatError("The votes are lists of numbers of different lengths, which no label type has.")
+            raise FileFormatError(
+                "The votes are lists of numbers of different lengths. No label type fits; check the cells."
+            )
         return Guess(types.Vectors(length), f"lists of {length} numbers")
     if length is not None and length > 2 and all(np.isin(array, (0, 1)).all() for array in arrays):
         return Guess(types.Tags(length), f"lists of {length} zeros and ones")
@@ -412,6 +441,6 @@ def _of_lists(cells: list[Any]) -> Guess:
     if all(types.DependencyTrees().contains(array) for array in arrays):
         return Guess(types.DependencyTrees(), "each list holds the head of every token, 0 for the root")
     raise FileFormatError(
-        f"The votes are lists such as {list(cells[0])!r}: positions, tags or a vector? Name the label type: "
-        "'rankings', 'tags' or 'vectors'."
+        f"The votes are lists such as {np.asarray(cells[0]).tolist()!r}. Are they positions, tags or vectors? Pass "
+        "space=Rankings(...), space=Tags(...) or space=Vectors(...)."
     )

@@ -15,7 +15,7 @@ from consilience.lazy import pyarrow as pa
 from consilience.tables.cells import spelled_out
 from consilience.tables.cleaning import as_the_space_reads, cleaned, read_by
 from consilience.tables.files import read_table, write_table
-from consilience.tables.frames import is_frame, likely_column, native_frame
+from consilience.tables.frames import as_frame, is_frame, likely_column, native_frame
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared
 from consilience.tables.receipt import Receipt
@@ -39,7 +39,7 @@ def read_votes(
     repeats: str = "identical",
     strict: bool = False,
     fold: bool = False,
-    decimal: str = ".",
+    decimal: str | None = None,
     unlisted: str | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
@@ -50,40 +50,42 @@ def read_votes(
     or the like. *Long*: one row per vote, with columns for item, source and label, which may be called ``task``,
     ``worker``, ``judge``, ``rating``, ...
 
-    An empty cell abstains, and so does a word such as "N/A", "null" or "-" unless it is a label of `space`. Numbers
-    inside text ("8/10", "Score: 7") are read where most cells are numbers; scores outside the range of the space, cells
-    that are not labels, and columns of other texts are left out. ``votes.receipt`` counts all of it.
+    An empty cell abstains, and so does a word such as "N/A", "null" or "-" unless it is a label of `space`; and -1
+    where all other cells are codes 0, 1, ... of classes. Numbers inside text ("8/10", "Score: 7", "0,5") are read where
+    most cells are numbers; scores outside the range of the space, cells that are not labels, and columns of other texts
+    are left out. ``votes.receipt`` counts all of it, and says what was guessed.
 
     Parameters
     ----------
     path
-        Of a file, or of a folder of Parquet files; or a pandas, polars or Arrow frame, or a `datasets.Dataset`.
+        A file, a folder of Parquet files, a pandas, polars or Arrow frame, or a `datasets.Dataset`.
     space
         What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
     layout
         "wide", "long", or "auto": long if there is exactly one column for each of the three roles.
     item, source, label
-        Names of the columns, where they are not called as above.
+        Names of the columns, if they differ from those above.
     sources
         In a wide table, the columns that hold votes; by default all but the ids and `drop`.
     drop
-        Columns that are neither: the text that was voted on, the known labels.
+        Columns that are neither, for example the text that was voted on or the known labels.
     abstain
-        A value that stands for an abstention, beside empty cells.
+        A value that means "abstains", in addition to empty cells.
     repeats
         What to do if a source votes on an item more than once, in several rows; see `Votes.from_long`.
         Tables of comparisons are read for `Preferences` as by `read_preferences`.
     strict
-        Whether a cell that is not a label, a repeated row or a column of other texts is refused; words are labels then.
+        Whether to refuse cells that are not labels, repeated rows, columns of other texts and whatever would have to be
+        guessed; words such as "N/A" are labels then.
     fold
         Whether labels that differ only in case or blanks are one.
     decimal
-        The decimal sign of numbers in text: "." or ",".
+        The decimal sign of numbers in text, "." or ","; by default the one that makes numbers of most cells.
     unlisted
         Rankings of names: whether what a source leaves out of a row is ranked "below" its list, or "unseen". By default
         it is below where the lists look like the top of longer ones.
     delimiter, encoding
-        Of a CSV file; found out, and utf-8, by default.
+        Of a CSV file; by default the delimiter is detected and the encoding is utf-8.
 
     Examples
     --------
@@ -123,7 +125,7 @@ class Reading:
     repeats: str = "identical"
     strict: bool = False
     fold: bool = False
-    decimal: str = "."
+    decimal: str | None = None
 
     def roles(self, names: list[str]) -> tuple[str, dict[str, str | None]]:
         """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
@@ -139,7 +141,7 @@ class Reading:
 
     def votes(self, table: Any, name: str = "the table", declared: Declared = Declared()) -> Votes:  # noqa: B008
         """Return the votes in a frame; cells are not yet read as labels of a type, but what is `declared` is heeded."""
-        names = list(map(str, nw.from_native(table).columns))
+        names = list(map(str, as_frame(table).columns))
         layout, found = self.roles(names)
         repeats = "refuse" if self.strict and self.repeats == "identical" else self.repeats
         settings = {"abstain": self.abstain, "decimal": self.decimal, "fold": self.fold, "strict": self.strict}
@@ -155,7 +157,7 @@ class Reading:
                 listed, needed = ", ".join(map(repr, names)), ", ".join(f"{role}=..." for role in missing)
                 raise FileFormatError(
                     f"{name!r} has no column for {' and '.join(missing)}; its columns are {listed}. "
-                    f"Say which it is: {needed}, or layout='wide'."
+                    f"Name them with {needed}, or pass layout='wide'."
                 )
             roles = {role: str(column) for role, column in found.items()}
             read, pairs, receipt = read_long(table, **roles, repeats=repeats, clean=clean)
@@ -170,14 +172,21 @@ class Reading:
 
 
 def _first_column_of_ids(table: Any, drop: Iterable[str]) -> str | None:
-    """Return the first column of a wide table if its texts differ in all rows, and the cells of others do not."""
-    frame = nw.from_native(table, eager_only=True)
+    """Return the first column of a wide table if its texts differ in all rows, and the others hold votes.
+
+    These are numbers, lists, orders such as a > b, or texts that occur in several rows.
+    """
+    frame = as_frame(table)
     columns = [frame.get_column(name) for name in frame.columns if name not in drop]
     if len(columns) < 3 or len(frame) < 2 or columns[0].dtype != nw.String or columns[0].is_null().any():
         return None
-    said = [column.drop_nulls() for column in columns]
-    repeats = [column.dtype.is_numeric() or column.n_unique() < len(column) for column in said]
-    return str(columns[0].name) if repeats[1:] == [True] * (len(columns) - 1) and not repeats[0] else None
+
+    def holds_votes(column: nw.Series[Any]) -> bool:
+        said = column.drop_nulls()
+        return said.dtype != nw.String or said.n_unique() < len(said) or bool(said.str.contains(">").all())
+
+    first, *others = map(holds_votes, columns)
+    return str(columns[0].name) if all(others) and not first else None
 
 
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
@@ -197,7 +206,7 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
     r"""Read votes from a file and write them to another, "wide" or "long", in the format of its name.
 
-    A file that is there is replaced only with `force`; `reading` is what `read_votes` takes.
+    An existing file is replaced only with `force`; `reading` is what `read_votes` takes.
 
     Examples
     --------

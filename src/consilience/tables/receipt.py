@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,8 @@ class Receipt:
     left_out: tuple[str, ...] = ()
     #: Ends of the scale that the cells name, as "8/10" does.
     scale: tuple[float, float] | None = None
+    #: What the cells hold where a source abstains, in addition to empty ones: the number that was named or guessed.
+    abstain: Any = None
     #: What is counted: "cells", or "comparisons" of two things.
     unit: str = "cells"
     #: What else the reader of the table should know, in sentences.
@@ -88,12 +90,12 @@ class Receipt:
             parts.append(f"left out {', '.join(map(repr, self.left_out))} (not votes)")
         if self.unit == "cells":
             parts.append(
-                "rows are numbered, as no column holds ids" if self.ids is None else f"ids from column {self.ids!r}"
+                "rows are numbered because no column holds ids" if self.ids is None else f"ids from column {self.ids!r}"
             )
         return " ".join([f"{'; '.join(parts)}.", *self.notes])
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the receipt as JSON has it."""
+    def to_json(self, words: Callable[[str], str] = str) -> dict[str, Any]:
+        """Return the receipt as JSON has it; `words` turns notes into those of the caller."""
         return {
             "cells": self.cells,
             "used": self.used,
@@ -102,6 +104,6 @@ class Receipt:
             "merged": self.merged,
             "ids": self.ids,
             "left_out": list(self.left_out),
-            "notes": list(self.notes),
+            "notes": list(map(words, self.notes)),
             "faults": self.faults.to_arrow().to_pylist(),
         }

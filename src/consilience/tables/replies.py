@@ -65,7 +65,7 @@ MOST_WORDS = 4
 
 
 class Unread(Exception):  # noqa: N818  it never leaves the package
-    """A reply that is no vote, and in few words why."""
+    """A reply that is not a vote, and why in a few words."""
 
 
 def failed(status: Any) -> bool:
@@ -73,7 +73,43 @@ def failed(status: Any) -> bool:
     return not is_null(status) and str(status).strip().lower() not in _FINE
 
 
-def read_score(cell: Any) -> tuple[float, float | None]:
+def decimal_sign(cells: Counter[Any]) -> tuple[str, str | None]:
+    """Return the decimal sign that makes numbers of most cells, and the first of these with a comma, if any.
+
+    The other sign may stand between thousands.
+    """
+    dotted = [cell for cell in cells if isinstance(cell, str) and re.search(r"\d[.,]\d", cell)]
+    read = {sign: [cell for cell in dotted if has_number(cell, sign)] for sign in (".", ",")}
+    sign = max(read, key=lambda sign: sum(cells[cell] for cell in read[sign]))  # the point if both read all
+    return sign, next((cell for cell in read[sign] if "," in cell), None)
+
+
+def sign_note(sign: str, example: str) -> str:
+    """Return what to say about a decimal sign that was guessed."""
+    other, meant = (".", "a decimal comma") if sign == "," else (",", "commas between thousands")
+    return f"Numbers such as {example!r} were read with {meant}; pass decimal={other!r} if that is wrong."
+
+
+def has_number(cell: Any, decimal: str = ".") -> bool:
+    """Return whether a reply is read as a number."""
+    try:
+        read_score(cell, decimal)
+    except Unread:
+        return False
+    return True
+
+
+def _with_point(text: str, decimal: str) -> str:
+    """Return text whose numbers have a decimal point, and no sign between thousands."""
+    other = "." if decimal == "," else ","
+    thousands = rf"(?<![\d.,])[1-9]\d{{0,2}}(?:[{other}]\d{{3}})+(?![\d{other}])"
+    text = re.sub(thousands, lambda found: found[0].replace(other, ""), text)
+    if decimal == ",":  # where a point between other digits is not part of a number
+        text = re.sub(r"(?<=\d),(?=\d)", ".", re.sub(r"(?<=\d)\.(?=\d)", " ", text))
+    return text
+
+
+def read_score(cell: Any, decimal: str = ".") -> tuple[float, float | None]:
     """Return the number of a reply, and the end of its scale where it names one."""
     if isinstance(cell, (bool, np.bool_)):
         raise Unread("no number")
@@ -89,6 +125,7 @@ def read_score(cell: Any) -> tuple[float, float | None]:
         return read_score(text)
     if text.lower() in _WORDS:
         return float(_WORDS.index(text.lower())), None
+    text = _with_point(text, decimal)
     found = _WHOLE.fullmatch(text)
     if found is None:
         ways = ({(match[1], match[2]): match for match in way.finditer(text)} for way in _MARKED)

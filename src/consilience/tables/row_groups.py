@@ -90,7 +90,7 @@ def _files(path: Path) -> list[Path]:
         if file.suffix.lower() in endings and not any(part[:1] in "._" for part in file.relative_to(path).parts)
     ]
     if not found:
-        raise FileFormatError(f"The folder {str(path)!r} holds no file that ends in {', '.join(sorted(endings))}.")
+        raise FileFormatError(f"The folder {str(path)!r} contains no file that ends in {', '.join(sorted(endings))}.")
     return found
 
 

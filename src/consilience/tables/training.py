@@ -104,7 +104,7 @@ def training_set(
         X = take_rows(X, keep)
     if soft and belief.probabilities is None:
         raise UnsupportedError(
-            f"{type(model.space).__name__} has no list of labels to have probabilities. Leave soft=True out."
+            f"{type(model.space).__name__} has no list of labels, so labels have no probabilities. Leave soft=True out."
         )
     y = belief.probabilities if soft and belief.probabilities is not None else belief.labels
     return TrainingSet(X, y[keep], belief.confidence[keep], table.items[keep])

@@ -51,7 +51,7 @@ def read_trec(path: str | Path | Mapping[str, str | Path], *, unlisted: str | No
                 )
             own[document] = value
     if not scores:
-        raise FileFormatError(f"{str(path)!r} holds no rankings. {_FORM}")
+        raise FileFormatError(f"{str(path)!r} contains no rankings. {_FORM}")
     rankings = [
         (query, run, [document for _, document in sorted(((score, name) for name, score in own.items()), reverse=True)])
         for (query, run), own in scores.items()

@@ -241,7 +241,7 @@ def read_wide(
         if {"item", "source", "label"} <= columns.keys():
             raise InvalidVotesError(
                 "The columns 'item', 'source' and 'label' look like one row per vote. Use "
-                "Votes.from_long(frame), or say which columns are sources with sources=."
+                "Votes.from_long(frame), or name the columns of votes with sources=."
             )
         for name, column in columns.items() if len(columns) > 1 else ():
             values = column.values.tolist() if name.lower() in _ID_NAMES and not column.null.any() else []
@@ -249,7 +249,7 @@ def read_wide(
                 continue
             raise InvalidVotesError(  # it would count as a source
                 f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
-                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
+                f"Votes.from_frame(frame, item={name!r}), or name the columns of votes with sources=."
             )
     names = as_names(sources) if sources is not None else tuple(name for name in columns if name != item)
     check_known(names, columns)
@@ -395,7 +395,7 @@ def ranked_things(
 ) -> tuple[Rankings, tuple[tuple[str, ...], ...]]:
     """Return the type of the labels in (item, order) pairs, and what is ranked in each item.
 
-    Where all items rank the same things, these are the names of the type; else items have names of their own. An order
+    Where all items rank the same things, these are the names of the type; else items have their own names. An order
     may leave out what its source did not see.
     """
     ranked: list[set[str]] = [set() for _ in range(n_items)]
@@ -414,7 +414,7 @@ def as_names(sources: str | Iterable[Any]) -> tuple[str, ...]:
     names = (sources,) if isinstance(sources, str) else tuple(sources)
     for place, name in enumerate(names):
         if is_null(name):
-            raise InvalidVotesError(f"Source {place} has no name: {name!r}. Give every source a name of its own.")
+            raise InvalidVotesError(f"Source {place} has no name: {name!r}. Give every source its own name.")
     return tuple(map(str, names))
 
 
@@ -434,7 +434,7 @@ def check_names(names: Sequence[str], n_items: int, n_sources: int) -> None:
         twice = next(name for name in names if names.count(name) > 1)
         columns = " and ".join(str(column) for column, name in enumerate(names) if name == twice)
         raise InvalidVotesError(
-            f"The source name {twice!r} occurs twice, for columns {columns}. Give every source a name of its own."
+            f"The source name {twice!r} occurs twice, for columns {columns}. Give every source its own name."
         )
 
 
@@ -480,6 +480,6 @@ def check_unique_ids(ids: npt.NDArray[Any], place: Callable[[int], str] = "row {
     second = int(np.argmax(np.isin(np.arange(len(ids)), first, invert=True)))
     first_row = int(first[codes[second]])
     raise InvalidVotesError(
-        f"Item id {ids.tolist()[second]!r} occurs twice, in {place(first_row)} and {place(second)}. Give every item an "
-        "id of its own, or merge rows with repeats='first', 'last', 'majority' or 'average'."
+        f"Item id {ids.tolist()[second]!r} occurs twice, in {place(first_row)} and {place(second)}. Give every item "
+        "its own id, or merge rows with repeats='first', 'last', 'majority' or 'average'."
     )

@@ -1,4 +1,4 @@
-"""Checks for label types and label models that live elsewhere."""
+"""Checks for your own label types and label models."""
 
 from consilience.testing.audit_checks import audit_coverage
 from consilience.testing.label_model_checks import LABEL_MODEL_CHECKS, LabelModelCheckError, check_label_model

@@ -1,4 +1,4 @@
-"""How often the intervals of an audit hold, on items whose true labels are all known."""
+"""How often the intervals of an audit cover the truth, for items whose true labels are all known."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from consilience.tables.encoding import align_sources, encode, read_gold
 
 @dataclass(frozen=True)
 class AuditCoverage:
-    """Of many audits with the same number of known labels: how often the interval held the mean loss of all items.
+    """The share of audits whose interval covers the mean loss of all items, and the mean width of the intervals.
 
-    `covered` and `width` are of random samples with the control variate, `covered_suggested` and `width_suggested` of
-    those that `suggest` draws, and `covered_plain` and `width_plain` of random samples without the model.
+    `covered` and `width` are for random samples with the control variate, `covered_suggested` and `width_suggested` for
+    the samples of `suggest`, and `covered_plain` and `width_plain` for random samples without the model.
     """
 
     loss: float
@@ -35,14 +35,14 @@ class AuditCoverage:
 
 
 def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: int, seed: int = 0) -> AuditCoverage:
-    """Return how often 95% intervals of `LabelModel.audit` hold the truth, over draws of `known` labels.
+    """Return how often 95% intervals of `LabelModel.audit` cover the truth, over draws of `known` labels.
 
     Parameters
     ----------
     model
-        Fitted without these known labels.
+        A model that was fitted without these known labels.
     gold
-        The true label of every item that has a vote.
+        The true label of every item with votes.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: 
     rows = np.flatnonzero(table.observed.any(axis=1))
     told = read_gold(gold, space, len(table))
     if told is None or not told.observed[rows, 0].all():
-        raise InvalidVotesError("Coverage needs the true label of every item with a vote, and gold lacks some.")
+        raise InvalidVotesError("gold lacks the true label of an item with votes. Give all of them.")
     if not 0 < known < len(rows):
         raise InvalidVotesError(f"known={known!r} labels cannot be drawn from {len(rows)} items. Ask for fewer.")
     said = encode(table[rows], space)

@@ -1,8 +1,8 @@
-"""Checks of how a label model behaves: what any aggregator of votes should do, whatever the label type.
+"""Checks of what any model that aggregates votes should do, for any label type.
 
-``check_label_model(make_model, space)`` runs all of them and raises `LabelModelCheckError` with everything it found. A
-model is any object with ``fit(votes)`` and ``predict(votes)``; what a check needs beyond that (``fit(votes, gold=)``,
-`confidence`, `expected_cost_`, `sources_`) is looked at only where the model has it.
+``check_label_model(make_model, space)`` runs all of them and raises `LabelModelCheckError` with all failures. A model
+is any object with ``fit(votes)`` and ``predict(votes)``. Further abilities (``fit(votes, gold=)``, `confidence`,
+`expected_cost_`, `cost_standard_error_`, `weight_`) are checked if the model has them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from consilience.label_types.metric.space import Metric
 from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
-#: Makes an unfitted model, an object with ``fit(votes, gold=None)`` and ``predict(votes)``, for a label space.
+#: Makes an unfitted model for a label space.
 MakeModel = Callable[[LabelSpace], Any]
 Check = Callable[[MakeModel, LabelSpace, np.random.Generator], None]
 
@@ -58,8 +58,8 @@ class LabelModelCheckError(ConsilienceError, AssertionError):
 def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0) -> None:
     """Check that a label model behaves as an aggregator of votes should.
 
-    The error names every check that fails with what it demands and the numbers it saw. To look into one, call it alone:
-    each of `LABEL_MODEL_CHECKS` takes `make_model`, the space and a random generator.
+    The error lists every check that fails, what it demands, and the numbers it saw. To investigate a check, call it
+    alone: each of `LABEL_MODEL_CHECKS` takes `make_model`, the space and a random generator.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0
             continue
         except LabelModelCheckError as error:
             seen = str(error)
-        except Exception as error:  # whatever a model of somebody else raises is a finding about it
+        except Exception as error:  # any error of the model is a failure of the model
             seen = f"{type(error).__name__} was raised: {error}"
         demand = " ".join((inspect.getdoc(check) or "").split("\n\n")[0].split())
         failures.append(f"{check.__name__}: {seen}\n    {demand}")
@@ -88,11 +88,8 @@ def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0
         raise LabelModelCheckError(f"The model misbehaves on {type(space).__name__}: {count} fail.\n{found}")
 
 
-# --- What the checks share: votes of sources of known quality, measures of labels, and demands -----------
-
-
 def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = None) -> Any:
-    """Return a fitted model; its warnings are ignored."""
+    """Return a fitted model, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = make_model(space)
@@ -106,7 +103,7 @@ def _require(condition: bool | np.bool_, message: str) -> None:
 
 
 def _require_not_worse(own: FloatArray, other: FloatArray, slack: float, situation: str, errors: float = 2.0) -> None:
-    """Require a mean cost below the other one plus slack and some standard errors of the paired difference."""
+    """Require that a mean cost is below another one, plus slack and some standard errors of the paired difference."""
     error = float((own - other).std() / np.sqrt(len(own)))
     _require(
         own.mean() <= (1.0 + slack) * other.mean() + errors * error,
@@ -123,13 +120,13 @@ class _Panel:
     cost: FloatArray
 
     def with_labels(self, labels: Batch) -> Votes:
-        """Return votes of the same sources on the same items that say something else."""
+        """Return other votes of the same sources on the same items."""
         return Votes.from_array(labels, observed=self.votes.observed, sources=self.votes.sources)
 
 
 @dataclass(frozen=True)
 class _Case:
-    """What is to be checked, and where randomness comes from."""
+    """What to check, and the source of randomness."""
 
     make_model: MakeModel
     space: LabelSpace
@@ -145,7 +142,7 @@ class _Case:
         return _Panel(simulate(space, truth, weight, self.rng, coverage=coverage, sources=names), truth, cost)
 
     def realized_cost(self, shares_of_chance: FloatArray) -> FloatArray:
-        """Return the mean cost of sources over many votes, where the forward map is only nearly right."""
+        """Return the mean cost of sources over many votes, which the forward map gives only approximately."""
         panel = self.draw(shares_of_chance, 20_000)
         return self.vote_costs(panel.votes, panel.truth).mean(axis=0)
 
@@ -156,7 +153,7 @@ class _Case:
         return self.fit(votes, space=space).predict(votes)
 
     def plain_labels(self, votes: Votes) -> Batch:
-        """Return the label of least total cost to the votes of each item, all of them counted alike."""
+        """Return the label of least total cost to the votes of each item, all with the same weight."""
         flat = votes.labels.reshape(-1, *votes.labels.shape[2:])
         batch = self.space.as_batch(flat)
         batch = batch.reshape(*votes.shape, *batch.shape[1:])
@@ -171,12 +168,12 @@ class _Case:
         return np.stack([self.loss(votes.labels[:, one], labels) for one in range(votes.n_sources)], axis=1)
 
     def followed_alone(self, votes: Votes, labels: Batch, some: BoolArray) -> float:
-        """Return the share of the labels that some of the sources said and nobody else."""
+        """Return the share of the labels that only some of the sources voted for."""
         said = self.vote_costs(votes, labels) == 0.0
         return float(np.mean(said[:, some].any(axis=1) & ~said[:, ~some].any(axis=1)))
 
     def is_linear(self, labels: Batch) -> bool:
-        """Return whether labels are numbers of any size, or vectors of them."""
+        """Return whether labels are unbounded numbers or vectors."""
         large = np.full(labels.shape[2:], 1e3)[()]
         return bool(self.space.continuous and labels.dtype.kind == "f" and self.space.contains(large))
 
@@ -191,13 +188,13 @@ class _Case:
 
 
 def _costs(model: Any) -> FloatArray | None:
-    """Return the estimated cost of each source, where the model has one."""
+    """Return the estimated cost of each source, if the model has it."""
     cost = getattr(model, "expected_cost_", None)
     return None if cost is None else np.asarray(cost, dtype=np.float64)
 
 
 def _rank_correlation(left: FloatArray, right: FloatArray) -> float:
-    """Return Spearman's correlation; 0 where one side does not vary."""
+    """Return Spearman's correlation; 0 if one side is constant."""
     from scipy.stats import rankdata
 
     one, other = rankdata(left), rankdata(right)
@@ -217,9 +214,6 @@ def _check(function: Callable[[_Case], None]) -> Check:
 
     LABEL_MODEL_CHECKS.append(check)
     return check
-
-
-# --- The checks -----------------------------------------------------------------------------------------
 
 
 @_check
@@ -243,7 +237,7 @@ def labels_beat_chance_and_the_plain_vote(case: _Case) -> None:
 
 @_check
 def an_expert_outweighs_the_others(case: _Case) -> None:
-    """Check that one near-perfect voter among five decides (20 sources, 8 of them experts), on 95% of such items."""
+    """Check that the only near-perfect voter among five decides 95% of its items (20 sources, 8 of them experts)."""
     expert, space = np.arange(20) < 8, case.space
     panel = case.draw(np.where(expert, 0.005, 0.75), 600)
     observed = np.zeros((600, 20), dtype=bool)
@@ -262,7 +256,7 @@ def an_expert_outweighs_the_others(case: _Case) -> None:
 
 @_check
 def alike_sources_are_not_told_apart(case: _Case) -> None:
-    """Check that sources of one quality give labels as good as the plain vote, to 2%, and costs that differ by half."""
+    """Check that sources of one quality give labels as good as the plain vote, to 2%, and similar costs, to 50%."""
     _require_alike(case, case.draw(np.full(5, 0.5), 300), None, "sources of one quality")
 
 
@@ -278,14 +272,14 @@ def _require_alike(case: _Case, panel: _Panel, labels: Batch | None, situation: 
 
 @_check
 def spam_is_ignored(case: _Case) -> None:
-    """Check that three of ten sources that answer for other items spoil nothing, and come out as the worst.
+    """Check that three of ten sources that answer for other items do no harm, and are found to be the worst.
 
-    At most 3% of the labels may be what only spammers said.
+    At most 3% of the labels may be those that only spammers voted for.
     """
     panel, space = case.draw(np.full(10, 0.45), 300), case.space
     labels = panel.votes.labels.copy()
     for source in range(3):
-        if labels.dtype == object:  # labels of other items may not fit, such as trees of other sentences
+        if labels.dtype == object:  # labels of other items may be invalid, such as trees of other sentences
             drawn = space.sample_around(space.as_batch(panel.truth), 0.0, case.rng)
             labels[:, source] = space.as_labels(drawn, labels.dtype)
         else:
@@ -319,7 +313,7 @@ def fewer_votes_cost_gradually_more(case: _Case) -> None:
 
 @_check
 def known_labels_do_not_hurt(case: _Case) -> None:
-    """Check that 40 known labels of 300 make the others no worse, to .5% and a standard error (three tables)."""
+    """Check that 40 known labels of 300 do not make the others worse, to .5% and a standard error (three tables)."""
     if "gold" not in inspect.signature(case.make_model(case.space).fit).parameters:
         return
     known, own, without = np.arange(300) < 40, [], []
@@ -334,7 +328,7 @@ def known_labels_do_not_hurt(case: _Case) -> None:
 
 @_check
 def quality_that_does_not_persist_is_not_used(case: _Case) -> None:
-    """Check that sources that are good on some items and bad on others, at random, are not weighed to harm."""
+    """Check that sources that are good on random items and bad on others do not get harmful weights."""
     good, space = case.draw(np.full(6, 0.15), 300), case.space
     weight = float(space.law.weight_from_cost(0.85 * space.law.expected_cost(np.zeros(1)))[0])
     centers, labels = space.as_batch(good.truth), good.votes.labels.copy()
@@ -346,7 +340,7 @@ def quality_that_does_not_persist_is_not_used(case: _Case) -> None:
 
 @_check
 def disputed_items_are_less_certain(case: _Case) -> None:
-    """Check that labels cost the more the less certain they are, third by third (to a standard error)."""
+    """Check that labels cost more the less certain they are, third by third (to a standard error)."""
     panel = case.draw(np.full(5, 0.55), 450, coverage=0.7)
     model = case.fit(panel.votes)
     if hasattr(model, "confidence"):
@@ -366,8 +360,8 @@ def disputed_items_are_less_certain(case: _Case) -> None:
 def the_model_agrees_with_the_votes(case: _Case) -> None:
     """Check that what was learned shows in the votes (rank correlations above .5).
 
-    Sources of larger estimated cost are further from the labels; pairs of them are further apart; and labels that are
-    no points of a continuous space are less certain where votes of alike sources are further from them.
+    Sources of larger estimated cost are further from the labels, and pairs of them are further apart. Labels are less
+    certain if the votes are further from them, unless they are points of a continuous space.
     """
 
     def require_related(left: FloatArray, right: FloatArray, what: str) -> None:
@@ -393,7 +387,7 @@ def the_model_agrees_with_the_votes(case: _Case) -> None:
 
 @_check
 def good_votes_are_told_from_bad_ones(case: _Case) -> None:
-    """Check that distances to the label rank votes by their distance to the truth no worse than the plain vote does."""
+    """Check that distances to the labels rank the votes by quality at least as well as distances to the plain vote."""
     panel = case.draw(EIGHT, 300)
     true = case.vote_costs(panel.votes, panel.truth).ravel()
     own, plain = (
@@ -405,10 +399,10 @@ def good_votes_are_told_from_bad_ones(case: _Case) -> None:
 
 @_check
 def degenerate_votes_have_labels(case: _Case) -> None:
-    """Check that odd tables give one label per item and no NaN where somebody voted."""
+    """Check that degenerate tables give one label per item, and no NaN for items with votes."""
     panel = case.draw(np.full(4, 0.4), 40)
     votes, one = panel.votes, panel.votes.labels.copy()
-    one[:, :] = one[0, 0] if one.dtype != object else one[:, :1]  # labels of other items may not fit
+    one[:, :] = one[0, 0] if one.dtype != object else one[:, :1]  # labels of other items may be invalid
     alone, silent, rare = (np.full((40, 4), start) for start in (False, True, True))
     alone[np.arange(40), case.rng.integers(4, size=40)] = True
     silent[7] = False
@@ -449,8 +443,8 @@ def order_and_names_do_not_matter(case: _Case) -> None:
 def copies_gain_no_weight(case: _Case) -> None:
     """Check that four copies of a bad source among nine do not take over the labels.
 
-    300 items, cost 80% of chance against 45%. Compared to four independent bad sources, labels must not cost more nor
-    be closer to the copied source by more than 5% of chance, nor be what only copies said on 5% more of the items.
+    300 items; copies cost 80% of chance, the others 45%. Compared to four independent bad sources, labels must not cost
+    more or be closer to the copied source by more than 5% of chance, and must not follow only copies on 5% more items.
     """
     panel = case.draw(np.r_[np.full(4, 0.8), np.full(5, 0.45)], 300)
     copied = panel.votes.labels.copy()
@@ -482,10 +476,9 @@ def copies_gain_no_weight(case: _Case) -> None:
 
 @_check
 def more_items_give_better_qualities(case: _Case) -> None:
-    """Check that the error of the costs falls like one over the root of the number of items.
+    """Check that the error of the costs falls like one over the square root of the number of items.
 
-    From 100 items to 1600, the median over five draws of the power with which it falls is .35 at least, to two standard
-    errors of it.
+    From 100 to 1600 items, the median exponent over five draws must be at least .35, to two standard errors.
     """
     share = np.linspace(0.2, 0.7, 6)
     true, errors = case.realized_cost(share), np.zeros((5, 2))
@@ -515,10 +508,9 @@ def more_sources_give_better_labels(case: _Case) -> None:
 
 @_check
 def intervals_of_qualities_cover(case: _Case) -> None:
-    """Check that 90% intervals (1.645 standard errors) hold the true cost of a source in at least 80% of 90 cases.
+    """Check that 90% intervals (1.645 standard errors) cover the true cost of a source in at least 80% of 90 cases.
 
-    If 90% were true, fewer than 80% of 90 would be seen once in a thousand draws; costs of one fit are nearly
-    independent.
+    If 90% is true, fewer than 80% of 90 occur once in a thousand draws; costs of one fit are nearly independent.
     """
     share = np.linspace(0.25, 0.7, 6)
     true, held = case.realized_cost(share), []
@@ -535,7 +527,7 @@ def intervals_of_qualities_cover(case: _Case) -> None:
 
 @_check
 def confidence_is_what_happens(case: _Case) -> None:
-    """Check that probabilities of labels, or 90% intervals for them, come true to 5% on 1500 items."""
+    """Check that probabilities of labels, or 90% intervals for them, are calibrated to 5% on 1500 items."""
     panel = case.draw(np.linspace(0.4, 0.8, 6), 1500)
     for stated, observed in _stated_and_observed(case, panel.votes, panel.truth):
         seen = f"what is stated with probability {stated:.3f} is true for {observed:.3f} of the items"
@@ -544,7 +536,7 @@ def confidence_is_what_happens(case: _Case) -> None:
 
 @_check
 def confidence_is_not_too_high_with_copies(case: _Case) -> None:
-    """Check that probabilities and 90% intervals are at most 5% too sure where two of seven sources copy a third."""
+    """Check that probabilities and 90% intervals are at most 5% too confident if two of seven sources copy a third."""
     panel = case.draw(np.r_[np.full(3, 0.75), np.linspace(0.4, 0.8, 4)], 1500)
     labels = panel.votes.labels.copy()
     for copy in (1, 2):
@@ -556,7 +548,7 @@ def confidence_is_not_too_high_with_copies(case: _Case) -> None:
 
 
 def _stated_and_observed(case: _Case, votes: Votes, truth: Batch) -> list[tuple[float, float]]:
-    """Return stated probabilities and how often they came true: of labels of a finite choice, or of intervals."""
+    """Return stated probabilities of labels or intervals, and how often they were right."""
     model = case.fit(votes)
     if case.space.continuous:
         if not hasattr(model, "predict_distribution") or votes.labels.dtype.kind != "f" or votes.labels.ndim != 2:
@@ -567,7 +559,7 @@ def _stated_and_observed(case: _Case, votes: Votes, truth: Batch) -> list[tuple[
         return []
     try:
         sure = np.asarray(model.predict_proba(votes)).max(axis=1)
-    except UnsupportedError:  # a label that is no choice from a list
+    except UnsupportedError:  # not a finite label type
         return []
     right = case.loss(model.predict(votes), truth) == 0.0
     chosen = (sure >= 0.0, sure >= np.median(sure), sure <= np.median(sure))
@@ -576,10 +568,10 @@ def _stated_and_observed(case: _Case, votes: Votes, truth: Batch) -> list[tuple[
 
 @_check
 def the_own_distance_serves_best(case: _Case) -> None:
-    """Check that labels are as good, to 2%, as those of the same model told of another distance.
+    """Check that labels are as good, to 2%, as those of the same model with another distance.
 
-    The other ones are whether two labels differ at all, and the square of their distance. For labels that are single
-    numbers, and models that are made for a distance of one's own, too.
+    The other distances are whether two labels differ, and the squared distance. This applies to labels that are single
+    numbers, and to models that accept any distance.
     """
     panel = case.draw(SIX, 300)
     if not _are_numbers(panel.votes.labels):
@@ -599,10 +591,10 @@ def the_own_distance_serves_best(case: _Case) -> None:
 
 @_check
 def the_unit_does_not_matter(case: _Case) -> None:
-    """Check that labels are the same, on 98% of the items, whatever the unit of the votes or of the distance is.
+    """Check that labels do not depend on the unit of the votes or of the distance, on 98% of the items.
 
-    Scores and vectors of seven times the size have labels of seven times the size. For labels that are single numbers,
-    a model that is made for a distance of one's own gives the same labels for seven times the distance.
+    Scores and vectors seven times as large have labels seven times as large. For labels that are single numbers, a
+    model that accepts any distance gives the same labels for seven times the distance.
     """
     panel = case.draw(SIX, 200)
     votes, allowed = panel.votes, 1e-3 * float(panel.cost.mean())
@@ -625,9 +617,9 @@ def the_unit_does_not_matter(case: _Case) -> None:
 
 @_check
 def shifted_sources_keep_their_place(case: _Case) -> None:
-    """Check that a constant added to the votes of one source does not reorder the sources (rank correlation .9).
+    """Check that a constant added to the votes of one source does not reorder the weights (rank correlation .9).
 
-    For scores and vectors: who is off by a constant is no noisier for that. The quality is that of the weights.
+    This applies to scores and vectors: a source with a constant bias is not noisier than without.
     """
     panel = case.draw(SIX, 400)
     labels = panel.votes.labels

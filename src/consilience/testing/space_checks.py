@@ -1,7 +1,4 @@
-"""Checks that every label space passes; public, for label types that live elsewhere.
-
-``check_space(MySpace())`` runs all of them and raises `SpaceCheckError` with everything it found.
-"""
+"""Checks of the contract of a label space. ``check_space(MySpace())`` runs all of them."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import ConsilienceError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.moments import Moments
+from consilience.partitions.base import Moments
 from consilience.prediction.simulate import simulate
+from consilience.storage import SPACES
 from consilience.testing.label_model_checks import fitted
 from consilience.votes import Votes
 
 #: Items and sources of the simulated tables.
 ITEMS, SOURCES = 60, 4
-
 
 Check = Callable[[LabelSpace, np.random.Generator], None]
 
@@ -45,7 +42,7 @@ class SpaceCheckError(ConsilienceError, AssertionError):
 
 
 def check_space(space: LabelSpace, *, seed: int = 0) -> None:
-    """Check that a label space keeps its contract.
+    """Check that a label space keeps its contract; the `SpaceCheckError` lists every check that fails.
 
     Examples
     --------
@@ -100,7 +97,7 @@ def distance_is_zero_on_itself(space: LabelSpace, rng: np.random.Generator) -> N
 
 @_check
 def batch_equals_one_by_one(space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that a batch is nothing but its labels."""
+    """Check that a batch gives the same results as its labels one by one."""
     left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
     whole = space.distance(left, right)
     single = [float(space.distance(left[i : i + 1], right[i : i + 1])[0]) for i in range(ITEMS)]
@@ -124,7 +121,7 @@ def mean_beats_every_vote(space: LabelSpace, rng: np.random.Generator) -> None:
 
 @_check
 def mean_ignores_zero_weights(space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that a vote of weight zero is not there."""
+    """Check that votes of weight zero have no effect."""
     votes, weights = _ballot(space, rng)
     weights[:, 1] = 0.0
     other = votes.copy()
@@ -164,20 +161,20 @@ def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None
 def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check the forward map against simulated votes.
 
-    2000 votes: the tolerance of 12% is some 5 standard errors of their mean, so a false alarm is
-    practically excluded; pools of random labels are allowed to differ that much.
+    For 2000 votes the tolerance of 12% is about 5 standard errors, so a false alarm is practically excluded.
     """
     weight = float(_moderate_weights(space)[1])
     truth = space.random(2000, rng)
     costs = space.cost(truth, space.sample_around(truth, weight, rng))
     expected = float(space.law.expected_cost(np.array([weight]))[0])
     seen = f"votes of weight {weight:.3g} cost {costs.mean():.4g} on average, expected_cost says {expected:.4g}"
-    _require(abs(costs.mean() - expected) <= 0.12 * expected, seen)
+    advice = "The default law is exact for few labels only: let random draw fewer different ones, or override law"
+    _require(abs(costs.mean() - expected) <= 0.12 * expected, f"{seen}. {advice}")
 
 
 @_check
 def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that moments of parts are moments of the whole, and that there is a zero."""
+    """Check that the moments of parts add up to those of the whole, and that adding zero changes nothing."""
     votes = _votes(space, rng, coverage=0.8)
     whole = Moments.of(votes, space)
     cut = int(rng.integers(1, ITEMS - 1))
@@ -190,10 +187,9 @@ def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
 
 @_check
 def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that simulated sources come out in the order of their quality.
+    """Check that a fit ranks simulated sources by their quality.
 
-    800 items and qualities that differ by about a factor of two; the best must beat the worst by far,
-    so a false alarm is practically excluded.
+    There are 800 items, and qualities differ by about a factor of two, so a false alarm is practically excluded.
     """
     chance = float(space.law.expected_cost(np.zeros(1))[0])
     weights = space.law.weight_from_cost(chance * np.array([0.85, 0.6, 0.35, 0.15]))
@@ -209,7 +205,7 @@ def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generato
 
 @_check
 def labels_come_back_in_kind(space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that predictions are labels of the kind that was put in."""
+    """Check that predictions have the type of the votes."""
     votes = _votes(space, rng)
     predicted = fitted(LabelModel, space, votes).predict(votes)
     _require(len(predicted) == ITEMS, f"{len(predicted)} labels for {ITEMS} items")
@@ -238,14 +234,14 @@ def model_survives_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"
         model.save(path)
-        loaded = LabelModel.load(path, space=space)
+        loaded = LabelModel.load(path, space=None if type(space) in SPACES.values() else space)
     gap = space.distance(space.as_batch(model.predict(votes)), space.as_batch(loaded.predict(votes)))
     _require(np.allclose(gap, 0.0), "a model that was saved and loaded predicts other labels")
     _require(np.allclose(model.weight_, loaded.weight_), "a model that was saved and loaded has other weights")
 
 
 def _moderate_weights(space: LabelSpace) -> FloatArray:
-    """Weights of sources at 80, 50 and 25% of the cost of chance: where every space can tell them apart."""
+    """Return the weights of sources at 80, 50 and 25% of the chance cost."""
     chance = float(space.law.expected_cost(np.zeros(1))[0])
     return space.law.weight_from_cost(chance * np.array([0.8, 0.5, 0.25]))
 

@@ -362,7 +362,7 @@
   };
   let timer = 0;
   const update = (state) => {
-    find("progress").textContent = `${state.answered} of ${state.asked} answered${state.cannot_tell ? `, ${state.cannot_tell} cannot be told` : ""}.`;
+    find("progress").textContent = `${state.answered} of ${state.asked} answered${state.cannot_tell ? `, ${state.cannot_tell} marked as unclear` : ""}.`;
     const audit = state.audit;
     const share = audit && audit.measure === "accuracy";
     const figure = (value) => (value === null ? "?" : share ? percent(value) : value.toPrecision(3));
