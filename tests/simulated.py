@@ -51,3 +51,13 @@ def simulated(kind: str, n: int = 400, seed: int = 0, coverage: float = 0.8) -> 
         )
         truth = truth.astype(float)
     return Data(space, votes, truth)
+
+
+class GivenWeights:
+    """A `SourceEstimator` that is told the weights."""
+
+    def __init__(self, *weight: float) -> None:
+        self.weight = np.array(weight, dtype=float)
+
+    def estimate(self, moments, space, dependencies):
+        return self.weight

@@ -87,11 +87,11 @@ SPACES = {
         word=cs.Metric(word_gap, candidates=WORDS[::3]),
         weights={"answer": 2.0},
     ),
-    "one tag": cs.Tags(1),
     "tags": cs.Tags(4),
+    "one tag": cs.Tags(1),
     "named tags": cs.Tags(["news", "sport", "weather"]),
-    "sequences of zeros and ones": cs.Sequences(),
     "sequences of named tags": cs.Sequences(["noun", "verb", "other"]),
+    "sequences of zeros and ones": cs.Sequences(),
     "chains": cs.Sequences(3, chain=True),
     "BIO chains": cs.Sequences(["O", "B-PER", "I-PER"], chain=True),
     "trees": cs.DependencyTrees(),
@@ -102,8 +102,8 @@ SPACES = {
     "hyperbolic plane": cs.Hyperbolic(2),
     "hyperbolic space, ball": cs.Hyperbolic(3, curvature=-0.25, coordinates="ball"),
     "hyperbolic space, riemannian noise": cs.Hyperbolic(3, noise="riemannian"),
-    "circle": cs.Sphere(1),
     "sphere": cs.Sphere(2),
+    "circle": cs.Sphere(1),
     "sphere, riemannian noise": cs.Sphere(2, noise="riemannian"),
     "covariance matrices": cs.SPD(2),
     "covariance matrices, log-Euclidean": cs.SPD(2, metric="log-euclidean"),
@@ -118,3 +118,9 @@ SPACES = {
     "own space": Clock(),
     "own space with mean": Plane(),
 }
+
+#: The first of every exported label type.
+ONE_OF_EACH: dict[str, cs.LabelSpace] = {}
+for one in SPACES.values():
+    if type(one).__name__ in cs.__all__:
+        ONE_OF_EACH.setdefault(type(one).__name__, one)

@@ -133,7 +133,7 @@ def test_moments_of_another_label_type_and_methods_that_need_votes_are_refused()
     moments = cs.partitions.Moments.of(table(), cs.Classes(2))
     with refused(UnsupportedError, "another label type than Scores", "Moments.of(votes, space)"):
         cs.LabelModel(cs.Scores()).fit_moments(moments)
-    with refused(UnsupportedError, "int holds no moments"):
+    with refused(UnsupportedError, "int is not Moments"):
         model().fit_moments(3)
     with pytest.raises(TypeError, match="unsupported operand"):
         moments + 3
@@ -148,7 +148,7 @@ def test_distance_without_a_name_or_a_function_is_refused():
 
 @pytest.mark.parametrize("path", [None, 5])
 def test_file_that_is_no_name_is_refused(path):
-    with refused(FileFormatError, type(path).__name__, "neither a frame nor the name of a file"):
+    with refused(FileFormatError, type(path).__name__, "neither a frame nor a file name"):
         cs.read_votes(path)
 
 

@@ -1,5 +1,7 @@
 """Long work shows a bar with what it does: on a terminal and in a notebook, after two seconds, and nowhere else."""
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -35,3 +37,31 @@ def test_a_quiet_command_shows_no_bar(tmp_path, monkeypatch):
     monkeypatch.setattr("consilience.progress.Bar._new", lambda bar: pytest.fail("a bar was drawn"))
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     assert run("label", str(path), "-o", str(tmp_path / "labels.csv"), "--quiet").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("seen", "options", "shown"), [(True, [], True), (False, [], False), (True, ["--quiet"], False)]
+)
+def test_a_long_command_shows_a_bar_on_a_terminal_unless_it_is_quiet(seen, options, shown, tmp_path):
+    pty = pytest.importorskip("pty")  # there is none on Windows
+    (tmp_path / "votes.csv").write_text("item,a,b,c\n" + "".join(f"{row},{row % 2},{row % 2},0\n" for row in range(30)))
+    program = (
+        "import sys, consilience.progress; consilience.progress.PATIENCE = 0.0; "
+        "from consilience.cli import main; main(sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", program, "label", "votes.csv", "-o", "labels.csv", *options]
+    ours, theirs = pty.openpty() if seen else os.pipe()
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"TERM": "xterm"}, stdout=subprocess.DEVNULL, stderr=theirs
+    ) as running:
+        os.close(theirs)
+        printed = b""
+        try:
+            while part := os.read(ours, 4096):
+                printed += part
+        except OSError:  # a terminal ends with an error where a pipe ends
+            pass
+        os.close(ours)
+    assert running.returncode == 0
+    stages = b"reading the votes", b"learning", b"counting agreements", b"labeling"
+    assert any(stage in printed for stage in stages) == shown

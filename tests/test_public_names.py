@@ -36,6 +36,20 @@ def test_every_public_name_of_a_public_module_exists():
         assert {public for public in module.__all__ if not hasattr(module, public)} == set(), name
 
 
+def test_readers_and_writers_take_the_path_first_and_writers_then_a_model_and_votes():
+    for name, function in public_objects().items():
+        short = name.rpartition(".")[2]
+        if short.startswith(("read_", "write_")):
+            path, *others = inspect.signature(function).parameters
+            assert path == "path", name
+            # CoNLL-U is written from sentences, which hold what a file has beside the trees.
+            assert not short.startswith("write_") or others[:2] in (["model", "votes"], ["sentences", "heads"]), name
+
+
+def test_dependencies_are_looked_for_by_default():
+    assert inspect.signature(cs.LabelModel).parameters["dependencies"].default is None
+
+
 HEAVY = {"click", "dask", "jinja2", "matplotlib", "narwhals", "networkx", "numba", "pandas", "polars", "pyarrow"}
 HEAVY |= {"pyspark", "rich", "scipy", "sklearn", "torch"}
 
@@ -79,6 +93,8 @@ def public_objects() -> dict[str, Any]:
     found = {name: getattr(cs, name) for name in CORE | LABEL_TYPES | FUNCTIONS}
     for module in MODULES:
         found |= {f"{module}.{name}": getattr(getattr(cs, module), name) for name in getattr(cs, module).__all__}
+    families = cs.end_models.parser_families
+    found |= {name: getattr(families, name) for name in families.__all__}
     return {name: one for name, one in found.items() if callable(one)}
 
 

@@ -33,7 +33,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 1): "votes",
         (3, 2): "tables.encoding",
         (3, 3): "elements rankings trees",
-        (4, 0): "partitions.base partitions.moments estimation.calibration",
+        (4, 0): "partitions.base estimation.calibration",
         (4, 1): "prediction.inference prediction.simulate prediction.source_model",
         (4, 2): "labeling",
         (5, 0): "estimation storage",

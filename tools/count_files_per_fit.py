@@ -51,7 +51,7 @@ def walk(run: Callable[[], Any]) -> tuple[set[Path], int]:
     def note(frame: FrameType, event: str, _: Any) -> None:
         nonlocal jumps
         name = frame.f_code.co_filename
-        # A comprehension or a lambda is no jump; nor is what other packages do in between.
+        # Functions of other packages in between do not count.
         if event != "call" or not name.startswith(str(PACKAGE)):
             return
         files.add(Path(name))
@@ -76,7 +76,7 @@ def main() -> None:
         truth = space.random(ITEMS, rng)
         votes = cs.simulate(space, truth, np.linspace(0.5, 2.0, SOURCES), rng)
         model = cs.LabelModel(space, random_state=0)
-        model.fit(votes).predict(votes)  # what is imported and cached at the first call is no part of the walk
+        model.fit(votes).predict(votes)  # the first call imports and caches, which does not count
         files, jumps = walk(lambda model=model, votes=votes: model.fit(votes).predict(votes))  # type: ignore[misc]
         lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
         print(f"| {name} | {len(files)} | {jumps:,} | {lines:,} |", flush=True)

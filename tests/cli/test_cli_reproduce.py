@@ -1,12 +1,13 @@
 """`consilience reproduce` runs what the catalogue lists, and the catalogue lists what there is."""
 
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 from tests.cli.running import result_of, run
 
-from consilience.cli.reproduce import find_experiments
+from consilience.cli.reproduce import PACKAGES, find_experiments
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Modules that argue no claim.
@@ -27,16 +28,21 @@ def clone(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository with two tiny experiments, one of which fails."""
+    """Return a repository with three tiny experiments: one fails, and one needs a package that is not installed."""
     folder = tmp_path / "experiments"
     folder.mkdir()
     script = "import os, sys\nprint(sys.argv[1:], os.environ.get('CONSILIENCE_DATA'))\n"
     (folder / "good.py").write_text(script + "open('ran', 'w').write(' '.join(sys.argv[1:]))\n", encoding="utf-8")
     (folder / "bad.py").write_text("raise SystemExit('no luck')\n", encoding="utf-8")
+    (folder / "exotic.py").write_text("import torch\n", encoding="utf-8")
     entry = '[[experiment]]\nname = "{}"\nclaim = "c"\nreads = [{}]\ntakes = "a second"\n'
-    text = entry.format("bad", "") + entry.format("good", '"data"') + 'full = "an hour"\n'
+    text = entry.format("bad", "") + entry.format("good", '"data"') + 'full = "an hour"\nsets = ["votes"]\n'
+    text += entry.format("exotic", "") + 'packages = ["torch"]\n'
     (folder / "catalogue.toml").write_text(text, encoding="utf-8")
     (tmp_path / "below").mkdir()
+    (tmp_path / "votes").mkdir()
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "torch" else found(name))
     monkeypatch.chdir(tmp_path / "below")
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     return tmp_path
@@ -54,6 +60,9 @@ def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone: Path
     for one in experiments.values():
         claim, reads, takes = rows[one.name]
         assert (claim, takes) == (one.claim, one.takes + (f"; {one.full} with `--full`" if one.full else ""))
+        extras = {PACKAGES[name] for name in one.packages if name != "pandas"}
+        listed = ",".join(re.findall(r"consilience\[(.+?)\]", reads)).split(",")
+        assert extras == {f"'consilience[{name}]'" for name in listed if name}
         assert {key for key in ("data", "cache", "snorkel") if f"CONSILIENCE_{key.upper()}" in reads} == set(one.reads)
 
 
@@ -97,12 +106,29 @@ def test_options_and_folders_reach_the_experiment(toy: Path) -> None:
     assert given == ["--seeds", "3", "--results", str(toy / "below" / "out"), "--full"]
 
 
-def test_a_failure_does_not_stop_the_others_and_those_without_their_data_are_left_out_of_all(toy: Path) -> None:
+def test_a_failure_does_not_stop_the_others_and_what_cannot_run_is_skipped_with_its_reason(toy: Path) -> None:
     ran = run("reproduce", "all", "--full")
-    assert "left out, as --data are not given: good" in ran.stderr
+    assert "skipped: good reads real votes. Pass --data FOLDER, or set CONSILIENCE_DATA" in ran.stderr
+    assert "skipped: exotic needs torch, which is not installed. Run: pip install 'consilience[torch]'." in ran.stderr
+    assert "0 done, 1 failed, 2 skipped" in ran.stderr
     assert "--full is the default size of: bad" in ran.stderr
     assert not (toy / "ran").exists()
     ran = run("reproduce", "all", "--data", toy, "--json")
     assert ran.exit_code == 1
     assert (toy / "ran").exists()
+    assert "(takes a second)" in ran.stderr
     assert "failed: bad" in ran.stderr
+    assert "skipped: good" in run("reproduce", "all", "--data", toy / "below").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("exotic",), "exotic needs torch, which is not installed"),
+        (("good", "--data", "."), "good reads votes, not found in"),
+    ],
+)
+def test_what_an_experiment_lacks_is_said_before_it_starts(toy: Path, arguments: tuple[str, ...], words: str) -> None:
+    ran = run("reproduce", *arguments)
+    assert ran.exit_code == 2
+    assert words in ran.stderr

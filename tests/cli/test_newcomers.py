@@ -18,8 +18,9 @@ CASES = {
         "item,label,standard_error,low,high,confidence,n_votes,agreement",
     ),
     "functions.csv": (
-        ("--abstain=-1",),
-        "Used 1,712 of 4,400 cells: 2,688 '-1'; ids from column 'id'.",
+        (),
+        "Used 1,712 of 4,400 cells: 2,688 '-1'; ids from column 'id'. -1 was read as 'abstains'; pass --space "
+        "classes:-1,0,1,... if it is a class.",
         "Trust lf_10, lf_9",
         "source votes coverage error_rate weight",
         400,
@@ -29,7 +30,7 @@ CASES = {
         ("--fold",),
         "Used all 2,000 cells; 12 duplicate rows merged; ids from column 'task_id'. Joined spellings: 'mixed' and "
         "'Mixed'; 'positive' and 'Positive'; 'negative' and 'Negative'.",
-        "Always the same label, whatever the item: A001XZ, A002XZ, A003XZ, A004XZ, A000XZ.",
+        "Always voted for the same label: A001XZ, A002XZ, A003XZ, A004XZ, A000XZ.",
         "source votes coverage error_rate weight advice",
         500,
         "item,label,confidence,n_votes,agreement",
@@ -45,8 +46,8 @@ CASES = {
     ),
     "searches.run": (
         (),
-        "Used all 160 answers. In run files, what a list leaves out is ranked below its end. Use --unlisted unseen if "
-        "it was never seen.",
+        "Used all 160 answers. In run files, what a list leaves out is ranked below its end; pass --unlisted 'unseen' "
+        "if it was never seen.",
         "Trust colbert and splade (pairs wrong ",
         "source pairs_wrong weight",
         40,
@@ -68,6 +69,24 @@ def test_first_job_is_one_command_with_a_receipt_a_finding_and_a_table(tmp_path,
     written = (tmp_path / "labels.csv").read_text().splitlines()
     assert written[0].startswith(columns)
     assert len(written) == labels + 1
+
+
+@pytest.mark.parametrize(
+    ("cells", "space", "labels", "label"),
+    [
+        ("news;sport|sport|sport", "tags", "news,sport", '["sport"]'),
+        ("['news', 'sport']|['sport']|['sport']", "tags", "news,sport", '["sport"]'),
+        ("2|2|5", "ordinal", "2,3,4,5", "2"),
+        ("2|2|5", "classes", "2,5", "2"),
+    ],
+)
+def test_labels_that_are_not_listed_are_those_of_the_table(tmp_path, monkeypatch, cells, space, labels, label):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "votes.csv").write_text("id|a|b|c\n" + "".join(f"x{row}|{cells}\n" for row in range(5)))
+    ran = run("label", "votes.csv", "-o", "labels.jsonl", "--space", space, "--method", "majority")
+    assert ran.exit_code == 0, ran.output
+    assert f'"label": {label}' in (tmp_path / "labels.jsonl").read_text()
+    assert f"Label type of the votes: {space}:{labels}\n" in ran.stderr
 
 
 def test_of_many_workers_the_best_and_the_worst_are_printed_and_all_are_written(tmp_path, monkeypatch):

@@ -154,7 +154,7 @@ def test_soft_labels_of_zero_and_one_are_hard_labels_and_votes_become_soft_label
     [
         ([0, 1, 0], "expected \\(3, n_classes\\)"),
         ([[0.5, 0.6]] * 3, "Row 0 of y adds up to 1.1"),
-        ([[1.0, 0.0]] * 3, "one class"),
+        ([[1.0, 0.0]] * 3, "belong to one class"),
         ([[0.5, 0.5], [1.5, -0.5], [0.5, 0.5]], "Row 1"),
     ],
 )

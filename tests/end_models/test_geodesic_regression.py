@@ -208,7 +208,7 @@ EAST, NORTH = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
         ([0.0, 1.0], [EAST], None, "X has 2 items and y 1 labels"),
         ([0.0, 1.0], [EAST, None], None, "1 items with a label and a weight are too few for 1 covariates"),
         ([0.0, 1.0], [EAST, NORTH], [1.0, 0.0], "too few"),
-        ([0.0, 1.0], [None, None], None, "y holds no label"),
+        ([0.0, 1.0], [None, None], None, "All labels of y are missing"),
         ([3.0, 3.0], [EAST, NORTH], None, "Column 0 of X is 3 for every item"),
         ([[0, 0], [1, 2], [2, 4]], [EAST, NORTH, EAST], None, "2 columns of X depend on each other"),
         ([0.0, np.nan], [EAST, NORTH], None, "X is nan in row 1, column 0"),

@@ -260,5 +260,5 @@ def test_verdict_compares_with_known_labels_and_labels_that_nobody_voted_for_are
     for article in page.split("<article ")[1:]:
         distances = re.findall(r'<td class="number">([\d.]+)</td></tr>', article)
         if "more votes" not in article:
-            assert ("Nobody voted for this label." in article) == all(float(one) > 0 for one in distances)
+            assert ("No source voted for this label." in article) == all(float(one) > 0 for one in distances)
     assert 'tabindex="0" role="region" aria-label="Sources"' in page

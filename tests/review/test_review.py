@@ -101,7 +101,7 @@ def test_votes_are_escaped_and_answers_are_checked_and_on_disk(served):
         ({"item": "nobody", "status": "answered"}, "There is no item 'nobody'"),
         ({"item": item["item"], "status": "answered", "answer": {"label": 7}}, "is not an answer of this page"),
         ({"item": item["item"], "status": "answered", "answer": {"vote": True}}, "is not an answer of this page"),
-        ({"item": item["item"], "status": "guessed"}, "'guessed' is not what can be said"),
+        ({"item": item["item"], "status": "guessed"}, "'guessed' is not a valid status"),
     ):
         status, _, body = ask(served, "answer", sent)
         assert (status, words in json.loads(body)["error"]) == (400, True), body

@@ -241,7 +241,7 @@ def test_labels_go_back_to_the_tool_through_the_command_line(tmp_path, monkeypat
     assert ran.exit_code in (0, 1), ran.output
     assert json.loads((tmp_path / "back.json").read_text())[0]["suggestions"][0]["value"] == "good"
     wrong = run("label", "argilla.json", "-o", "x.json", "--field", "mood", "--to", "coco")
-    assert "--to coco needs the export of that tool" in wrong.stderr
+    assert "--to coco needs an export of that tool" in wrong.stderr
     box = {"x": 10.0, "y": 10.0, "width": 20.0, "height": 20.0, "rectanglelabels": ["Car"]}
     region = {"from_name": "box", "to_name": "image", "type": "rectanglelabels", "value": box}
     both = [{"completed_by": who, "result": [region]} for who in (1, 2, 3)]

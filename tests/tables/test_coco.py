@@ -57,7 +57,7 @@ def test_labels_go_out_as_coco_and_come_back(tmp_path):
         ({"ann": document([(1, 3, [0, 0, 1])])}, "annotation 0 has no bbox of four numbers"),
         ({"ann": document([(1, 3, [0, 0, -5, 1])])}, "is not a box"),
         ({"ann": document([(1, 3, [0, 0, float("nan"), 1])])}, "is not a box"),
-        ({"ann": document([(1, 3, [0, 0, 90, 9])], width=64, height=48)}, "outside of image 1 of 64 x 48"),
+        ({"ann": document([(1, 3, [0, 0, 90, 9])], width=64, height=48)}, "beyond image 1 of 64 x 48"),
         (
             {"ann": document([]), "bob": document([], categories=[{"id": 3, "name": "bus"}])},
             "Category 3 is 'bus' for 'bob' and 'car' for another",
@@ -81,7 +81,7 @@ def test_a_span_beyond_its_text_is_named_however_it_is_written(span):
 
 def test_texts_of_another_number_and_what_is_no_span_are_named():
     votes = cs.Votes.from_array([[[{"from": 0, "to": 9}]]], sources=["ann"])
-    with pytest.raises(FileFormatError, match=r"Row 0, source 'ann': .*is no span"):
+    with pytest.raises(FileFormatError, match=r"Row 0, source 'ann': .*is not a span"):
         cs.elements.check_spans(votes, ["a text"])
     with pytest.raises(FileFormatError, match="1 items and 2 texts"):
         cs.elements.check_spans(votes, ["a", "b"])

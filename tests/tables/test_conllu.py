@@ -110,7 +110,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     (tmp_path / "broken.conllu.gz").write_bytes(gzip.compress(GOLD.encode())[:40])
     with pytest.raises(FileFormatError, match="cannot be unpacked"):
         cs.tables.read_conllu(tmp_path / "broken.conllu.gz")
-    with pytest.raises(InvalidVotesError, match="holds no sentence"):
+    with pytest.raises(InvalidVotesError, match="contains no sentence"):
         cs.tables.read_conllu("# nothing\n\n")
     with pytest.raises(InvalidVotesError, match="no files to read"):
         cs.tables.read_conllu({})

@@ -17,7 +17,8 @@ def scores(*rows):
 
 SCORES = {
     7.0: [7, "7", "Score: 7", "**Score:** 7/10", "seven", "Score: 7. I repeat, score: 7."],
-    7.5: [" 7.5. "],
+    7.5: [" 7.5. ", "7,5", "Score: 7,5"],
+    1000.0: ["1,000"],
     6.5: [6.5, "The text is fluent but dull.\n\nFinal rating: 6.5"],
     3.0: [np.int64(3), {"rating": 3}],
     -1.0: ["-1"],
@@ -33,7 +34,7 @@ SCORES = {
         "As a language model, I have no opinion.",
     ],
     "no clear number": [
-        *("between 6 and 8", "6-8", "7,5", "1,000", "Score: 7, or rather score: 8", "Score: 7-8", "Score: 7,5"),
+        *("between 6 and 8", "6-8", "7,5.1", "Score: 7, or rather score: 8", "Score: 7-8"),
         *("Score: 7 or 8", "Score (1-10): 7", "[7, 8]", float("inf")),
         *("7/10 or 8/10", "6/10 - 8/10", "I would not give this a 9", "I would give this more than 4", "3/10/2024"),
         *("It solves 3/4 of the tasks", "I'd give this a 7 or 8"),

@@ -154,7 +154,7 @@ def test_one_of_several_controls_is_chosen_by_name():
         ([{"id": 1, "mood": "good"}], ["task 0", "neither annotations nor predictions", "JSON-MIN"]),
         ([task(1), task(1)], ["task 1 twice"]),
         ([task(1)], ["Nothing has been annotated"]),
-        ([task(1, choice(1, "a", ground_truth=True))], ["Nobody votes", "ground truth"]),
+        ([task(1, choice(1, "a", ground_truth=True))], ["There are no votes", "ground truth"]),
         ([task(8, annotation(1, result("brushlabels", {})))], ["Task 8", "'brushlabels'", "choices, pairwise"]),
         ([task(8, annotation(1, result("choices", {"choice": ["a"]})))], ["Task 8", "'annotator 1'", "no 'choices'"]),
         ([task(8, annotation(1, *[result("rating", {"rating": 1})] * 2))], ["Task 8", "2 answers to 'control'"]),

@@ -118,13 +118,13 @@ def test_label_type_is_guessed_where_it_is_clear(cells, expected):
 @pytest.mark.parametrize(
     ("cells", "parts"),
     [
-        ([[1, 2], [3, 5]], ["1, 2, 3, 5", "'classes' or 'scores'"]),
+        ([[1, 2], [3, 5]], ["1, 2, 3, 5", "space=Classes(...) or space=Scores()"]),
         ([[f"text {row} {source}" for source in range(3)] for row in range(10)], ["30 different texts", "Metric"]),
-        ([[[1, 2, 3], [0, 5, 1]]], ["positions, tags or a vector"]),
+        ([[[1, 2, 3], [0, 5, 1]]], ["positions, tags or vectors", "space=Vectors(...)"]),
         ([["cat", [1, 2]]], ["mix", "list", "str"]),
-        ([[None, None]], ["Nobody votes"]),
-        ([[1, "x", "y"], [2, "y", "y"]], ["int (1 by 'source_0')", "str ('x' by 'source_1')", "Leave out a column"]),
-        ([['[[1, 2, 31, 42, "car"]]', "[]"]], ["Name the label type: 'boxes', 'spans'"]),
+        ([[None, None]], ["not a single vote"]),
+        ([[1, "x", "y"], [2, "y", "y"]], ["int (1 by 'source_0')", "str ('x' by 'source_1')", "drop='NAME'"]),
+        ([['[[1, 2, 31, 42, "car"]]', "[]"]], ["space=Boxes()"]),
     ],
 )
 def test_label_type_that_is_not_clear_is_asked_for(cells, parts):

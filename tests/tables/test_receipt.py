@@ -2,13 +2,14 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 from tests.refusals import refused
 
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidVotesError
-from consilience.tables import read_votes
+from consilience.tables import guess_space, read_votes
 from consilience.tables.files import read_table
 
 MESSY = [
@@ -78,27 +79,89 @@ def test_missing_words_are_labels_where_they_are_declared(tmp_path):
     (tmp_path / "v.csv").write_text("id,ann,bob\nx,yes,none\ny,none,no\nz,NULL,?\n")
     plain = read_votes(tmp_path / "v.csv")
     assert plain.receipt.reasons == {"'none'": 2, "'NULL'": 1, "'?'": 1}
-    assert "'none' was taken as missing" in str(plain.receipt)
+    assert "'none' was read as missing" in str(plain.receipt)
     declared = read_votes(tmp_path / "v.csv", cs.Classes(["yes", "no", "none"]))
     assert declared.receipt.used == 4
     assert read_votes(tmp_path / "v.csv", strict=True).observed.all()
 
 
-def test_numbers_with_a_decimal_comma_are_read_on_request(tmp_path):
-    (tmp_path / "v.csv").write_text("id;ann;bob\nx;0,5;1,25\ny;2;3,5\nz;1.000,5;2\n")
-    votes = read_votes(tmp_path / "v.csv", cs.Scores(), decimal=",")
-    assert votes.labels.tolist() == [[0.5, 1.25], [2.0, 3.5], [1000.5, 2.0]]
-    (tmp_path / "all.csv").write_text("id;ann;bob\nx;0,5;0,7\ny;0,9;0,8\n")
-    assert "'0,5' is a number with --decimal ','." in str(read_votes(tmp_path / "all.csv").receipt)
-    (tmp_path / "few.csv").write_text('id,ann,bob\nx,0.5,1\ny,2,3\nz,1,"3,5"\n')
-    assert "'3,5' is a number with --decimal" in str(read_votes(tmp_path / "few.csv", cs.Scores()).receipt)
+COMMA = "with a decimal comma; pass decimal='.'"
+THOUSANDS = "with commas between thousands; pass decimal=','"
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers", "note"),
+    [
+        (
+            "0,5;1,25 2;3,5 1.000,5;2",
+            [[0.5, 1.25], [2.0, 3.5], [1000.5, 2.0]],
+            COMMA,
+        ),
+        ("7,5/10;Score:8 9/10;6,25 1;N/A", [[7.5, 8.0], [9.0, 6.25], [1.0, None]], "'7,5/10' were read"),
+        ("1,234;2,500 1,000;3,125", [[1234, 2500], [1000, 3125]], THOUSANDS),
+        ("1,234;2.5 1,000.5;3", [[1234, 2.5], [1000.5, 3]], THOUSANDS),
+        ("0,512;3,250 1;12,125", [[0.512, 3.25], [1, 12.125]], COMMA),
+        ("0.5;1.25 3.5;1", [[0.5, 1.25], [3.5, 1]], ""),
+    ],
+)
+def test_decimal_sign_is_the_one_that_makes_numbers_of_most_cells(tmp_path, cells, numbers, note):
+    rows = "".join(
+        f"{name};{row}\n" for name, row in zip("xyz", cells.replace("Score: ", "Score:").split(), strict=False)
+    )
+    (tmp_path / "v.csv").write_text(f"id;ann;bob\n{rows}")
+    votes = read_votes(tmp_path / "v.csv")
+    assert np.where(votes.observed, votes.labels, None).tolist() == numbers
+    assert note in str(votes.receipt)
+    assert ("decimal=" in str(votes.receipt)) == bool(note)
+    if note:
+        with refused(FileFormatError, "Pass decimal=',' or decimal='.'"):
+            read_votes(tmp_path / "v.csv", strict=True)
+
+
+def test_decimal_sign_that_is_named_is_not_guessed(tmp_path):
+    (tmp_path / "v.csv").write_text("id;ann;bob\nx;1,234;1,5\ny;2;3,5\nz;3;4\n")
+    votes = read_votes(tmp_path / "v.csv", cs.Scores(), decimal=",", strict=True)
+    assert votes.labels.tolist() == [[1.234, 1.5], [2.0, 3.5], [3.0, 4.0]]
+    assert votes.receipt.notes == ()
+    points = read_votes(tmp_path / "v.csv", cs.Scores(), decimal=".")
+    assert points.receipt.reasons == {"not a number": 2}
+    assert points.labels[points.observed].tolist() == [1234, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("rows", "space", "abstains"),
+    [
+        (["-1,0,1", "0,-1,1"], None, True),
+        (["-1,0,1", "2,-1,1", "N/A,0,1"], None, True),
+        (["-1,0,1", "0,-1,1"], cs.Classes(2), True),
+        (["-1,1,1", "1,-1,1"], cs.Classes(2), True),  # the label type knows class 0
+        (["-1,0,1", "0,-1,1"], cs.Classes([-1, 0, 1]), False),
+        (["-1,0,1", "0,-1,1"], cs.Scores(), False),
+        (["-1,1,1", "1,-1,1"], None, False),  # two classes called -1 and 1
+        (["-1,0,-2", "0,-1,1"], None, False),
+        (["-1,0,3", "0,-1,1"], None, False),
+        (["-1,0,0.5", "0,-1,1"], None, False),
+    ],
+)
+def test_minus_one_beside_codes_of_classes_abstains_as_in_a_matrix_of_labeling_functions(
+    tmp_path, rows, space, abstains
+):
+    lines = "".join(f"x{place},{cells}\n" for place, cells in enumerate(rows))
+    (tmp_path / "v.csv").write_text(f"id,a,b,c\n{lines}")
+    votes = read_votes(tmp_path / "v.csv", space)
+    assert (votes.receipt.reasons.get("'-1'", 0) > 0) == abstains
+    assert ("pass space=Classes([-1, 0, 1, ...])" in str(votes.receipt)) == abstains
+    if abstains:
+        size = 3 if "2" in rows[1] else 2
+        assert guess_space(votes).space == cs.Classes(size)
+        assert read_votes(tmp_path / "v.csv", strict=True, abstain="-1").receipt.notes == ()
 
 
 def test_spellings_are_named_and_joined_on_request(tmp_path):
     (tmp_path / "v.csv").write_text("id,ann,bob\nx,Cat,cat\ny,cat , cat\nz,dog,dog\n")
     apart = read_votes(tmp_path / "v.csv")
     assert "'Cat'" in str(apart.receipt)
-    assert "--fold joins them" in str(apart.receipt)
+    assert "fold=True joins them" in str(apart.receipt)
     joined = read_votes(tmp_path / "v.csv", fold=True)
     assert set(joined.labels.ravel()) == {"cat", "dog"} or set(joined.labels.ravel()) == {"Cat", "dog"}
     declared = read_votes(tmp_path / "v.csv", cs.Classes(["CAT", "dog"]), fold=True)
@@ -161,12 +224,19 @@ def test_column_of_ids_is_the_likeliest_and_is_named(tmp_path, columns, options,
     assert (f"ids from column {ids!r}" if ids else "rows are numbered") in str(receipt)
 
 
+def test_first_column_of_names_beside_orders_is_that_of_the_ids(tmp_path):
+    (tmp_path / "v.csv").write_text("q,ann,bob\nq1,a > b,b > a\nq2,c > d,d > c\n")
+    votes = read_votes(tmp_path / "v.csv")
+    assert votes.sources == ("ann", "bob")
+    assert votes.items.tolist() == ["q1", "q2"]
+
+
 def test_labels_that_are_mostly_unknown_are_refused_as_the_wrong_label_type(tmp_path):
     (tmp_path / "v.csv").write_text("id,ann,bob\nx,cat,cat\ny,bird,dog\nz,cat,cat\n")
     assert read_votes(tmp_path / "v.csv", cs.Classes(["cat", "dog"])).receipt.reasons == {"not a label": 1}
     with refused(cs.exceptions.InvalidLabelError, "'cat'"):
         read_votes(tmp_path / "v.csv", cs.Classes(["bird", "dog"]))
-    with refused(FileFormatError, "6 of 6 cells are not a number", "'cat'"):
+    with refused(FileFormatError, "6 of 6 cells are not numbers", "'cat'"):
         read_votes(tmp_path / "v.csv", cs.Scores())
 
 

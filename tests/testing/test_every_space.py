@@ -61,6 +61,19 @@ def test_check_space_says_that_random_has_to_return_an_array():
         check_space(Listed())
 
 
+@dataclass(frozen=True)
+class Circle(Clock):
+    """Times instead of hours, of which no two are the same."""
+
+    def random(self, n, rng):
+        return rng.uniform(0.0, 24.0, size=n)
+
+
+def test_check_space_says_what_to_do_where_the_default_law_is_too_coarse():
+    with pytest.raises(SpaceCheckError, match=r"contract\.\nexpected_cost_matches_samples: .* or override law$"):
+        check_space(Circle())
+
+
 @pytest.mark.parametrize("name", [name for name in SPACES if name.startswith(("records", "boxes", "spans"))])
 def test_labels_as_the_space_computes_with_them_are_stored_like_any_others(name):
     space = SPACES[name]
