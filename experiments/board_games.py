@@ -130,8 +130,8 @@ def rating_error(
 
 
 def draw_simulated(truth: FloatArray, m: int, seed: int) -> FloatArray:
-    centre = float(truth.mean())
-    return centre + draw_votes(truth - centre, np.full(m, NOISE), np.random.default_rng([seed, m]))
+    center = float(truth.mean())
+    return center + draw_votes(truth - center, np.full(m, NOISE), np.random.default_rng([seed, m]))
 
 
 def table_of(found: Cells, curve: dict[int, float], printed: dict[str, float]) -> str:

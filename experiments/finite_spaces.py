@@ -151,7 +151,7 @@ def truth_law(rng: np.random.Generator, law: str, matrix: FloatArray, weight: Fl
     chances: FloatArray = np.ones(len(matrix))
     if law == "Zipf":
         chances = chances / (1.0 + rng.permutation(len(matrix)))
-    elif law == "joint Gibbs":  # the paper's joint law: the product of the sources' normalisers
+    elif law == "joint Gibbs":  # the paper's joint law: the product of the sources' normalizers
         for value in weight:
             chances = chances * np.exp(-value * matrix).sum(axis=1)
     law_of_truth: FloatArray = chances / chances.sum()
@@ -286,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         distance_table(measured),
         "## Learning how frequent the labels are",
         "K=30, m=6, weights U(.4, 1.6); the truth is uniform, follows the paper's joint law (proportional to the "
-        "product of the sources' normalisers), or Zipf's law. The oracle knows the weights and the law.",
+        "product of the sources' normalizers), or Zipf's law. The oracle knows the weights and the law.",
         prior_table(priors),
     ]
     described = [

@@ -339,8 +339,8 @@ def _draw(curves: dict[str, dict[tuple[str, int], list[Losses]]], counts: Sequen
     for axis, (name, found) in zip(axes, curves.items(), strict=True):
         for row, mark in ((OURS, "o-"), (AUTO, "^:"), (VOTE, "s--")):
             axis.plot(counts, [_mean(found[row, m], "clean") for m in counts], mark, label=row)
-        for n, colour in zip(SUPERVISED, ("0.75", "0.55", "0.35"), strict=True):
-            axis.axhline(_mean(found[GOLD, n], "clean"), color=colour, label=f"{n} known labels")
+        for n, color in zip(SUPERVISED, ("0.75", "0.55", "0.35"), strict=True):
+            axis.axhline(_mean(found[GOLD, n], "clean"), color=color, label=f"{n} known labels")
         axis.set(title=name, xlabel="sources", yscale="log", xticks=list(counts))
         axis.title.set_fontsize(9)
     axes[0].set_ylabel("squared distance to the truth")

@@ -92,7 +92,7 @@ def columns(quick: bool) -> list[Column]:
 def simulate_votes(column: Column, scale: FloatArray, rng: np.random.Generator) -> tuple[cs.Votes, FloatArray]:
     """Return votes around one true point, and that point for every item."""
     space = column.space
-    truth = np.repeat(_centre(space)[None], column.n_items, axis=0)
+    truth = np.repeat(_center(space)[None], column.n_items, axis=0)
     if isinstance(space, cs.SPD):  # the only one of the spaces that is not the same everywhere
         roots = rng.normal(size=(column.n_items, space.n, space.n))
         truth = roots @ np.swapaxes(roots, 1, 2) / space.n + 0.2 * np.eye(space.n)
@@ -100,14 +100,14 @@ def simulate_votes(column: Column, scale: FloatArray, rng: np.random.Generator) 
     return cs.Votes.from_array(np.stack(votes, axis=1)), truth
 
 
-def _centre(space: cs.LabelSpace) -> FloatArray:
+def _center(space: cs.LabelSpace) -> FloatArray:
     if isinstance(space, cs.SPD):
         return np.eye(space.n)
     if isinstance(space, cs.Hyperbolic):
         return space.project(np.zeros(space.d + 1))
     if isinstance(space, cs.Sphere):
         return np.eye(space.d + 1)[0]
-    raise TypeError(f"no centre of {space!r}")
+    raise TypeError(f"no center of {space!r}")
 
 
 def _noisy(space: cs.LabelSpace, truth: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:

@@ -84,9 +84,9 @@ class Configuration:
         if shape < 0.25:
             return np.full(m, rng.uniform(0.2, 0.9))
         if shape < 0.75:
-            centre = rng.uniform(0.2, 0.9)
-            reach = rng.random() * min(centre - 0.1, 0.98 - centre)
-            return rng.uniform(centre - reach, centre + reach, m)
+            center = rng.uniform(0.2, 0.9)
+            reach = rng.random() * min(center - 0.1, 0.98 - center)
+            return rng.uniform(center - reach, center + reach, m)
         good = rng.random(m) < 1 / 3
         return np.where(good, rng.uniform(0.1, 0.5, m), rng.uniform(0.8, 0.98, m))
 

@@ -176,7 +176,7 @@ def verdicts(measured: dict[float, dict[str, Scores]], top: dict[str, Scores]) -
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both tables and write them to ``rankings_partial.md``."""
-    settings = read_settings("experiments.rankings_partial", __doc__, 5, 1, arguments)
+    settings = read_settings("experiments.rankings_partial", __doc__, 25, 1, arguments)
     measured, top = run_partial(settings), run_top(settings)
     blocks = [
         "Share of pairs of items in the wrong order, mean ± standard deviation over the seeds; a pair that the result "

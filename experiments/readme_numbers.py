@@ -17,9 +17,9 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 SETS = ("youtube", "sms", "trec", "semeval", "hausa")
 VOTERS = {
     "majority vote, random ties (range)": "majority, random ties",
-    'majority vote, ties to the class with more votes (`method="majority"`)': 'method="majority"',
+    'majority vote, ties to the more frequent class (`method="majority"`)': 'method="majority"',
     "**consilience**": "auto",
-    "consilience, true class balance told": "auto, true balance told",
+    "consilience, true class balance given": "auto, true balance told",
     "snorkel *": "snorkel, 100 epochs",
     "hyperlm *": "hyperlm",
 }
@@ -51,8 +51,8 @@ def put_in(readme: str, text: str) -> str:
 def _classes(experiments: Path, benchmarks: Path) -> Iterable[str]:
     real = _file(experiments, "classes_real")
     yield (
-        "Accuracy in percent on the labeling functions of WRENCH (train splits, items with a vote, no labels used; "
-        "random ties: 50 draws):"
+        "Accuracy of the labels in percent, on the labeling functions of WRENCH (train splits, items with a vote, no "
+        "labels used; random ties: 50 draws):"
     )
     yield ""
     yield f"| | {' | '.join(SETS)} |"
@@ -60,7 +60,7 @@ def _classes(experiments: Path, benchmarks: Path) -> Iterable[str]:
     for name, row in VOTERS.items():
         yield f"| {name} | {' | '.join(real.cell('Classes', row, one).split(' / ')[0] for one in SETS)} |"
     yield ""
-    yield "\\* from an earlier survey, on copies of youtube and trec that differ a little."
+    yield "\\* From an earlier survey, on slightly different copies of youtube and trec."
     yield ""
     made = _file(experiments, "classes_synthetic")
     gaps = [
@@ -70,32 +70,31 @@ def _classes(experiments: Path, benchmarks: Path) -> Iterable[str]:
     graphs = _file(experiments, "finite_spaces").tables[0].cells
     behind = [-number(row["ours - oracle"]) for name, row in graphs.items() if not name.endswith("m=3")]
     yield (
-        f"Simulated votes: the gap to an oracle that knows the sources is at most {max(gaps):.1f} points of accuracy "
-        "for classes (three settings of ten independent sources), and at most "
-        f"{100 * max(behind):.1f} points for graphs of 30 and 100 nodes from six sources on."
+        f"On simulated votes, the labels are at most {max(gaps):.1f} points of accuracy behind an oracle that knows "
+        "the sources (classes, three settings with ten independent sources), and at most "
+        f"{100 * max(behind):.1f} points on graphs of 30 and 100 nodes with six or more sources."
     )
-    files = [_file(benchmarks, name) for name in ("peers", "classes")]
-    times = [number(file.cell("Classes", MILLION, "fit / Gram")) for file in files]
-    seconds = [number(file.cell("Classes", MILLION, "fit s")) for file in files]
-    memory = [
-        number(files[0].cell("Classes", MILLION, "extra MB")),
-        number(files[1].cell("Classes", MILLION, "fit MB")),
+    yield ""
+    yield "Speed and memory with 50 sources and two classes on one core; peers as a multiple of consilience:"
+    yield ""
+    yield "| | items | fit | predict | memory beyond the votes |"
+    yield "|---|---:|---:|---:|---:|"
+    file = _file(benchmarks, "peers")
+    for items, row, peer in (("1,000,000", MILLION, "snorkel"), ("100,000", SMALLER, "flyingsquid")):
+        ours, theirs = _costs(file, row)
+        yield f"| **consilience** | {items} | {ours[0]} s | {ours[1]} s | {ours[2]} MB |"
+        yield f"| {peer} | {items} | {' | '.join(f'{times:,.0f}x' for times in map(number, theirs))} |"
+    yield f'| crowd-kit, Dawid-Skene | 100,000 | {_dawid_skene(file):.0f}x (`method="em"`) | | |'
+
+
+def _costs(file: ResultsFile, row: str) -> tuple[list[str], list[str]]:
+    """Return what we take to fit, to predict and of memory, and how many times that a peer takes."""
+    [cells] = [
+        split_row(line)
+        for line in file.text.splitlines()
+        if line.startswith(f"| {row} |") and len(split_row(line)) == 12
     ]
-    yield (
-        f"A million items with 50 sources and two classes are fitted in {_span(seconds)} seconds of one core "
-        f"({_span(times)} times the product of the one-hot votes with themselves), in at most {max(memory):.0f} MB "
-        "beyond the votes. "
-        f"There snorkel takes {_times(files[0], MILLION, 0)} times as long to fit, {_times(files[0], MILLION, 1)} "
-        f"times as long to predict, and {_times(files[0], MILLION, 2)} times the memory. On 100,000 items "
-        f"flyingsquid takes {_times(files[0], SMALLER, 0)} times as long to fit, and crowd-kit's "
-        f'Dawid-Skene {_dawid_skene(files[0]):.0f} times as long as `method="em"`.'
-    )
-
-
-def _times(file: ResultsFile, row: str, which: int) -> str:
-    """Return how many times what a peer takes is ours: to fit, to predict, of memory."""
-    [line] = [one for one in file.text.splitlines() if one.startswith(f"| {row} |") and len(split_row(one)) == 12]
-    return split_row(line)[(5, 8, 11)[which]]
+    return [cells[place] for place in (2, 6, 9)], [cells[place] for place in (5, 8, 11)]
 
 
 def _dawid_skene(file: ResultsFile) -> float:
@@ -105,7 +104,7 @@ def _dawid_skene(file: ResultsFile) -> float:
 
 def _rankings(experiments: Path, benchmarks: Path) -> Iterable[str]:
     file = _file(experiments, "rankings")
-    yield "Share of pairs of items in the wrong order, 5,000 rankings of five items, a third of the sources informed:"
+    yield "Share of pairs in the wrong order (5,000 rankings of five items, a third of the sources are informed):"
     yield ""
     yield f"| sources | {' | '.join(map(str, SIZES))} |"
     yield f"|---|{'---:|' * len(SIZES)}"
@@ -119,8 +118,8 @@ def _rankings(experiments: Path, benchmarks: Path) -> Iterable[str]:
         for items in (5, 15)
     }
     yield (
-        f"Exact Kemeny rankings of five items come at {_thousands(rates[5])} a second, of fifteen at "
-        f"{_thousands(rates[15])} (one core, 18 sources, from positions to a proven optimum)."
+        f"One core computes {_thousands(rates[5])} exact Kemeny rankings of five items per second, and "
+        f"{_thousands(rates[15])} of fifteen items (18 sources, from positions to a proven optimum)."
     )
 
 
@@ -129,11 +128,6 @@ def _file(folder: Path, name: str) -> ResultsFile:
     if file is None:
         raise SystemExit(f"There is no table {name}.md in {folder}. Make it first.")
     return file
-
-
-def _span(values: list[float]) -> str:
-    low, high = f"{min(values):.1f}", f"{max(values):.1f}"
-    return low if low == high else f"{low} to {high}"
 
 
 def _thousands(values: list[float]) -> str:

@@ -1,7 +1,7 @@
 """Claim: tags come out as if the error rates of the sources were known, however frequent a tag is.
 
 One tag: settings and seeds of an earlier simulation study, whose numbers stand beside ours. Several tags: what a source
-does on one tag helps to judge it on another. Sequences: neighbouring positions help each other.
+does on one tag helps to judge it on another. Sequences: neighboring positions help each other.
 """
 
 from __future__ import annotations

@@ -93,8 +93,8 @@ def embeddings(matrix: FloatArray, rng: np.random.Generator, quick: bool) -> lis
 
 def scaled(matrix: FloatArray, dimensions: int) -> FloatArray:
     """Return distances between the points of classical multidimensional scaling, none longer than it was."""
-    centre = np.eye(len(matrix)) - 1.0 / len(matrix)
-    values, vectors = np.linalg.eigh(-0.5 * centre @ matrix**2 @ centre)
+    center = np.eye(len(matrix)) - 1.0 / len(matrix)
+    values, vectors = np.linalg.eigh(-0.5 * center @ matrix**2 @ center)
     kept = np.argsort(values)[::-1][:dimensions]
     points = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
     distances = np.linalg.norm(points[:, None] - points[None], axis=-1)
@@ -160,12 +160,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def draw(axes: Sequence[Any]) -> None:
         for axis, what in zip(axes, ("backward", "model"), strict=True):
-            for kind, colour in ((EQUAL, "C0"), (RANDOM, "C1"), (SCALING, "C2")):
+            for kind, color in ((EQUAL, "C0"), (RANDOM, "C1"), (SCALING, "C2")):
                 for sources, mark in (("mixed", "o"), ("strong", "^")):
                     some = [row for row in every if (row.kind, row.sources) == (kind, sources)]
                     share = [getattr(row, f"{what}_error") / getattr(row, f"{what}_bound") for row in some]
                     label = f"{kind}, {sources} sources"
-                    axis.plot([row.eps for row in some], share, mark, color=colour, label=label)
+                    axis.plot([row.eps for row in some], share, mark, color=color, label=label)
             axis.axhline(1.0, color="0.4", ls="--")
             axis.set(xlabel="distortion eps", yscale="log")
             axis.set_title(TITLES[what], fontsize=9)
