@@ -1,7 +1,7 @@
-"""The site: `make docs` builds it with this file, from the root of the repository.
+"""Configuration of the documentation site, which `make docs` builds from the root of the repository.
 
-The root is the source, so that links between pages, tables of results and CONTRIBUTING.md are the same on the site and
-in the repository. Nothing is loaded from a network, neither by the build nor by the pages.
+The source directory is the root, so links between pages, tables of results and CONTRIBUTING.md are the same on the site
+and in the repository. Neither the build nor the pages use the network.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ sphinx_gallery_conf = {
     "only_warn_on_example_error": False,
     "abort_on_example_error": True,
     "min_reported_time": 10_000,
+    "capture_repr": (),  # do not print axes and legends
     "write_computation_times": False,
 }
 
@@ -138,14 +139,17 @@ def show_formula(translator: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def without_docstring_of_type(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Leave out what Python says about tuples and lists, where a constant is shown."""
+def show_value(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Show the beginning of a constant, in place of the docstring of tuples and lists."""
     if what == "data":
-        lines.clear()
+        one = getattr(value[0], "__name__", None)
+        name = name.replace("consilience", "cs", 1)
+        lines[:] = [".. code-block:: python", "", "   >>> import consilience as cs"]
+        lines += [f"   >>> {name}[0].__name__", f"   {one!r}"] if one else [f"   >>> {name}[0]", f"   {value[0]!r}"]
 
 
 def setup(app: Sphinx) -> None:
     """Add what this site has of its own."""
-    app.connect("autodoc-process-docstring", without_docstring_of_type)
+    app.connect("autodoc-process-docstring", show_value)
     app.add_directive("command-help", CommandHelp)
     app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))

@@ -1,7 +1,7 @@
-"""Claim: a distance is all a label type needs for the model to learn whom to trust.
+"""Claim: a distance is enough to estimate the quality of sources.
 
-Six sources tag photographs. A label is a Python set of tags, the distance counts the tags in which two sets differ: one
-lambda. The model is told neither the true tags nor anything about the sources, and finds how many tags each gets wrong.
+Six sources tag photographs. A label is a Python set of tags, and the distance is the number of tags that differ. The
+model knows neither the true tags nor the sources, and estimates how many tags each source gets wrong.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import numpy as np
 import consilience as cs
 
 TAGS = ("beach", "boat", "bridge", "child", "cloud", "dog", "forest", "house", "night", "river", "snow", "street")
-#: How often each source gets a tag wrong. One good source, where weights matter most for the labels: with two good ones
-#: (0.05 and 0.08) what is learned about the sources is as near, but the labels are no better than majority vote.
+#: How often each source gets a tag wrong. Weights matter most with a single good source. With two (0.05 and 0.08), the
+#: estimates are as close, but the labels are about as good as a majority vote.
 ERROR_RATES = {"editor": 0.05, "librarian": 0.25, "app": 0.28, "intern": 0.3, "crowd_1": 0.32, "crowd_2": 0.35}
 
 
 @dataclass(frozen=True)
 class Row:
-    """Tags wrong per photograph: as learned (with its standard error, if it is a source), and in truth."""
+    """Wrong tags per photograph: the estimate (for a source, with its standard error), and the true value."""
 
     name: str
     learned: float | None
@@ -42,7 +42,7 @@ def as_set(flags: np.ndarray) -> frozenset[str]:
 
 
 def compare(n_items: int = 300, seed: int = 0) -> list[Row]:
-    """Return what was learned about every source, and how good the labels are."""
+    """Return the estimated and true errors of every source, and the errors of the labels."""
     votes, truth = make_votes(n_items, np.random.default_rng(seed))
     space = cs.Metric(lambda left, right: len(left ^ right))
     model = cs.LabelModel(space, random_state=seed).fit(votes)
@@ -58,7 +58,7 @@ def compare(n_items: int = 300, seed: int = 0) -> list[Row]:
 
 
 if __name__ == "__main__":
-    print(f"{'tags wrong per photograph':27}{'learned':>12}{'true':>8}")
+    print(f"{'wrong tags per photograph':27}{'estimated':>12}{'true':>8}")
     for row in compare():
         learned = "" if row.learned is None else f"{row.learned:.2f} ± {row.error:.2f}"
         print(f"{row.name:27}{learned:>12}{row.true:8.2f}")

@@ -1,8 +1,8 @@
-"""Claim: a judge that is wrong in a systematic way is as useful as one that is right.
+"""Claim: a judge that is wrong systematically is as useful as one that is right.
 
-Three judges sort reviews into "praise", "question" and "complaint". The third was given its instructions with two names
-swapped: it is right one time in three, and counting votes it can only do harm. From agreement alone the model learns
-its confusions, and turns the swapped names back.
+Four judges sort reviews into "praise", "question" and "complaint". The instructions of the fourth judge had two names
+swapped, so it is usually wrong, and it hurts a majority vote. The model estimates its confusion matrix from agreement
+alone, and uses its votes correctly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SWAPPED = {"praise": "complaint", "question": "question", "complaint": "praise"}
 
 
 def make_votes(n_items: int, rng: np.random.Generator) -> tuple[cs.Votes, np.ndarray]:
-    """Return the votes of four judges, and the truth."""
+    """Return the votes of four judges and the truth."""
     truth = rng.choice(NAMES, size=n_items, p=[0.4, 0.25, 0.35]).astype(object)
 
     def judge(accuracy: float) -> np.ndarray:
@@ -35,7 +35,7 @@ def compare(n_items: int = 1000, seed: int = 0) -> dict[str, float]:
     space = cs.Classes(NAMES)
     others = votes.select(["large", "medium", "small"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)  # it says: swapped is worse than chance
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)  # says that one judge is worse than chance
         return {
             "majority vote": cs.LabelModel(space, method="majority").fit(votes).score(votes, truth),
             "majority vote, without it": cs.LabelModel(space, method="majority").fit(others).score(others, truth),

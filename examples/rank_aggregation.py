@@ -1,7 +1,7 @@
-"""Claim: with a few good sources among many poor ones, learned weights more than halve the error of equal ones.
+"""Claim: with a few good sources among many poor ones, estimated weights more than halve the error of equal weights.
 
-Twelve sources rank the same eight items, for 300 queries: three of them well, nine hardly better than by chance. Both
-the Kemeny ranking with equal weights and that with learned weights are proven optimal, so search is not what differs.
+Twelve sources rank eight items for 300 queries. Three sources rank them well, and nine are hardly better than chance.
+All Kemeny rankings are proven optimal, so the difference comes from the weights and not from the search.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 import consilience as cs
 
 ITEMS = 8
-#: How closely each source keeps to the truth, as the Mallows law counts it; 0 is random.
+#: Weight of each source in the Mallows model; 0 is random.
 WEIGHTS = [1.0] * 3 + [0.05] * 9
 
 
 @dataclass(frozen=True)
 class Row:
-    """Share of pairs of items in the wrong order, share of rankings that are right, and share proven optimal."""
+    """Share of pairs in the wrong order, share of rankings that are right, and share that are proven optimal."""
 
     name: str
     error: float
@@ -28,14 +28,14 @@ class Row:
 
 
 def make_votes(n_queries: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return positions (queries, sources, items), and the true ones."""
+    """Return positions (queries, sources, items) and the true positions."""
     space = cs.Rankings(ITEMS)
     truth = space.random(n_queries, rng)
     return np.stack([space.sample_around(truth, weight, rng) for weight in WEIGHTS], axis=1), truth
 
 
 def compare(n_queries: int = 300, seed: int = 0) -> list[Row]:
-    """Return how good each consensus is."""
+    """Return the errors of each consensus."""
     votes, truth = make_votes(n_queries, np.random.default_rng(seed))
     space = cs.Rankings(ITEMS)
 
@@ -50,7 +50,7 @@ def compare(n_queries: int = 300, seed: int = 0) -> list[Row]:
     return [
         judge("Borda, equal weights", cs.rankings.borda(votes)),
         judge("Kemeny, equal weights", equal.positions, equal.optimal),
-        judge("Kemeny, learned weights", learned.positions, learned.optimal),
+        judge("Kemeny, estimated weights", learned.positions, learned.optimal),
         judge("consilience, least expected error", belief.labels, belief.details["optimal"]),
         judge("Kemeny, true weights", known.positions, known.optimal),
     ]

@@ -1,9 +1,9 @@
 """
-Boxes: objects on images
+Boxes: objects in images
 ========================
 
-Five people draw boxes on 100 images. Some miss objects, some draw boxes where nothing is. The picture shows the image
-with the most doubtful label: thin boxes are votes, thick ones the label.
+Five people draw boxes in 100 images. Some miss objects, and some draw boxes where there is no object. The second plot
+shows the image with the lowest confidence: dotted boxes are votes, and thick boxes are the label.
 """
 
 import numpy as np
@@ -24,11 +24,13 @@ def draw(boxes, axes, **style):
         axes.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, **style))
 
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 doubtful = int(np.argmin(model.confidence(votes)))
 for number, boxes in enumerate(votes.labels[doubtful]):
-    draw(boxes, right, color=f"C{number}", linewidth=1, linestyle=":")
-draw(labels[doubtful], right, color="tab:orange", linewidth=3)
-right.autoscale_view()
-right.set(aspect="equal", title="the most doubtful image")
+    draw(boxes, axes, color=f"C{number}", linewidth=1, linestyle=":")
+draw(labels[doubtful], axes, color="tab:orange", linewidth=3)
+axes.autoscale_view()
+axes.set(aspect="equal", title="image with the lowest confidence")

@@ -1,9 +1,9 @@
 """
-DependencyTrees: the parse of a sentence
-========================================
+DependencyTrees: parses of sentences
+====================================
 
-Five parsers give every word its head. The label is the best tree with one root, found exactly. Arcs above the words are
-the label, those below the truth; orange ones differ.
+Five parsers assign a head to every word. The label is the best tree with a single root, and the search is exact. In the
+second plot, arcs above the words are the label, and arcs below are the truth. Wrong arcs are orange.
 """
 
 import numpy as np
@@ -19,8 +19,10 @@ votes = cs.simulate(space, truth, [4.0, 2.5, 1.5, 1.0, 0.3], rng, sources=parser
 model = cs.LabelModel(space).fit(votes)
 labels = model.predict(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 doubtful = int(np.argmin(model.confidence(votes)))
 words = np.arange(1, len(truth[doubtful]) + 1)
 for heads, above in ((labels[doubtful], True), (truth[doubtful], False)):
@@ -29,6 +31,6 @@ for heads, above in ((labels[doubtful], True), (truth[doubtful], False)):
         if head:
             span = abs(word - head)
             angles = (0, 180) if above else (180, 360)
-            right.add_patch(Arc(((word + head) / 2, 0), span, span, theta1=angles[0], theta2=angles[1], color=color))
-right.plot(words, np.zeros(len(words)), "o", color="black")
-right.set(xlim=(0, len(words) + 1), ylim=(-5, 5), yticks=[], xlabel="word", title="the most doubtful sentence")
+            axes.add_patch(Arc(((word + head) / 2, 0), span, span, theta1=angles[0], theta2=angles[1], color=color))
+axes.plot(words, np.zeros(len(words)), "o", color="black")
+axes.set(xlim=(0, len(words) + 1), ylim=(-5, 5), yticks=[], xlabel="word", title="sentence with the lowest confidence")

@@ -1,9 +1,9 @@
 """
-Hyperbolic: places in a hierarchy
-=================================
+Hyperbolic: positions in a hierarchy
+====================================
 
-Four embeddings place 200 concepts in the hyperbolic plane. The Poincaré disk shows the most contested one: votes as
-dots, larger where a source counts more, and the label as a star.
+Four embeddings place 200 concepts in the hyperbolic plane. The second plot shows the most contested concept in the
+Poincaré disk. Dots are votes, with a size that shows the weight of the source, and the star is the label.
 """
 
 import numpy as np
@@ -17,14 +17,16 @@ votes = cs.simulate(space, truth, [8.0, 3.0, 1.0, 0.5], rng, sources=["wordnet",
 model = cs.LabelModel(space).fit(votes)
 belief = model.posterior(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 contested = int(np.argmax(np.ptp(space.to_poincare(votes.labels), axis=1).sum(axis=1)))
-right.add_patch(pyplot.Circle((0, 0), 1, fill=False, color="grey"))
-right.plot(*space.to_poincare(belief.labels).T, ".", color="lightgrey", markersize=3)
+axes.add_patch(pyplot.Circle((0, 0), 1, fill=False, color="grey"))
+axes.plot(*space.to_poincare(belief.labels).T, ".", color="lightgrey", markersize=3)
 places = space.to_poincare(votes.labels[contested])
-right.scatter(*places.T, s=300 * model.weight_ / model.weight_.max() + 15, zorder=3)
-right.plot(*space.to_poincare(belief.labels[[contested]]).T, "*", markersize=16, color="tab:orange", label="label")
-right.plot(*space.to_poincare(truth[[contested]]).T, "x", markersize=10, color="black", label="truth")
-right.set(aspect="equal", xticks=[], yticks=[])
-right.legend()
+axes.scatter(*places.T, s=300 * model.weight_ / model.weight_.max() + 15, zorder=3)
+axes.plot(*space.to_poincare(belief.labels[[contested]]).T, "*", markersize=16, color="tab:orange", label="label")
+axes.plot(*space.to_poincare(truth[[contested]]).T, "x", markersize=10, color="black", label="truth")
+axes.set(aspect="equal", xticks=[], yticks=[])
+axes.legend()

@@ -2,8 +2,8 @@
 Manifold: angles on a circle
 ============================
 
-Any manifold is four functions. Here labels are bearings, and 359 degrees is next to 1. Each of four observers has an
-error of its own.
+A manifold is defined by four functions. Here, labels are bearings, and 359 degrees is next to 1 degree. Each of four
+observers has a different error.
 """
 
 import numpy as np
@@ -28,13 +28,14 @@ errors = rng.normal(size=(150, 4, 1)) * [[0.1], [0.2], [0.4], [0.8]]
 votes = cs.Votes.from_array(wrap(truth[:, None] + errors), sources=["radar", "buoy", "pilot", "guess"])
 model = cs.LabelModel(circle).fit(votes)
 
-figure = pyplot.figure(figsize=(11, 4), layout="constrained")
-cs.plot.compare(model, votes, truth, figure.add_subplot(1, 2, 1))
-dial = figure.add_subplot(1, 2, 2, projection="polar")
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained", subplot_kw={"projection": "polar"})
 doubtful = int(np.argmin(model.confidence(votes)))
 for bearing, name in zip(votes.labels[doubtful, :, 0], votes.sources, strict=True):
-    dial.plot([bearing, bearing], [0, 0.8], label=name)
-dial.plot(model.predict(votes)[doubtful], [1], "*", markersize=14, color="tab:orange", label="label")
-dial.plot(truth[doubtful], [1], "x", color="black", label="truth")
-dial.set_yticks([])
-dial.legend(loc="center left", bbox_to_anchor=(1.1, 0.5))
+    axes.plot([bearing, bearing], [0, 0.8], label=name)
+axes.plot(model.predict(votes)[doubtful], [1], "*", markersize=14, color="tab:orange", label="label")
+axes.plot(truth[doubtful], [1], "x", color="black", label="truth")
+axes.set_yticks([])
+axes.legend(loc="center left", bbox_to_anchor=(1.1, 0.5))

@@ -2,12 +2,11 @@
 Metric: any object with a distance
 ==================================
 
-Six sources tag 200 photographs. A label is a Python set, and the distance counts the tags in which two sets differ: one
-lambda is all the model knows.
+Six sources tag 200 photographs. A label is a Python set, and the distance is the number of tags that differ. The model
+needs only this distance.
 """
 
 import numpy as np
-from matplotlib import pyplot
 
 import consilience as cs
 
@@ -23,6 +22,6 @@ sets = [
 votes = cs.Votes.from_array(sets, sources=list(rates))
 model = cs.LabelModel(cs.Metric(lambda left, right: len(left ^ right))).fit(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.agreement(model, votes, left)
-cs.plot.compare(model, votes, truth, right)
+# sphinx_gallery_thumbnail_number = 1
+cs.plot.agreement(model, votes)
+cs.plot.compare(model, votes, truth)

@@ -2,8 +2,8 @@
 Preferences: a leaderboard from duels
 =====================================
 
-Three judges compare answers of six models, two at a time, and like the answer shown first. The leaderboard has scores
-with standard errors, and every judge a discrimination and a position bias.
+Three judges compare the answers of six models, two at a time, and have a small bias toward the first answer. The
+leaderboard has scores with standard errors. Each judge has a discrimination and a position bias.
 """
 
 import numpy as np
@@ -24,8 +24,10 @@ votes = cs.tables.read_preferences(duels)
 model = cs.LabelModel(cs.Preferences()).fit(votes)
 board = cs.preferences.standings(model, votes).to_pandas()
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-cs.plot.sources(model, left)
-right.errorbar(board["score"], board["candidate"], xerr=1.96 * board["standard_error"], fmt="o", capsize=3)
-right.invert_yaxis()
-right.set_xlabel("score")
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.sources(model)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+axes.errorbar(board["score"], board["candidate"], xerr=1.96 * board["standard_error"], fmt="o", capsize=3)
+axes.invert_yaxis()
+axes.set_xlabel("score")

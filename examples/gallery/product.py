@@ -1,9 +1,9 @@
 """
-Product: a record of stars and topic
-====================================
+Product: records of stars and a topic
+=====================================
 
-Four readers give each of 200 reviews a number of stars and a topic. Every field is learned on its own: a reader may be
-good at one and poor at the other.
+Four readers give each of 200 reviews a number of stars and a topic. Each field is fitted separately, so a reader may be
+good at one field and poor at the other.
 """
 
 import numpy as np
@@ -24,13 +24,16 @@ votes = cs.Votes.from_array(records, sources=["ann", "bob", "cleo", "dan"])
 model = cs.LabelModel(space).fit(votes)
 table = model.sources_.to_pandas()
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-left.plot(table["stars error"], table["topic error_rate"], "o")
+# sphinx_gallery_thumbnail_number = 2
+_, first = pyplot.subplots(figsize=(6, 4), layout="constrained")
+first.plot(table["stars error"], table["topic error_rate"], "o")
 for _, row in table.iterrows():
     place = row["stars error"], row["topic error_rate"]
-    left.annotate(row["source"], place, xytext=(6, 4), textcoords="offset points")
-left.set(xlabel="typical error in stars", ylabel="share of wrong topics", title="readers")
+    first.annotate(row["source"], place, xytext=(6, 4), textcoords="offset points")
+first.set(xlabel="typical error in stars", ylabel="error rate of the topic", title="readers")
 labels = model.predict(votes)
-right.plot(stars, [label["stars"] for label in labels], ".")
-right.plot([1, 5], [1, 5], color="grey", linewidth=1)
-right.set(xlabel="true stars", ylabel="stars of the label")
+
+_, second = pyplot.subplots(figsize=(6, 4), layout="constrained")
+second.plot(stars, [label["stars"] for label in labels], ".")
+second.plot([1, 5], [1, 5], color="grey", linewidth=1)
+second.set(xlabel="true stars", ylabel="stars of the label")

@@ -1,9 +1,9 @@
 """
-Scores: judges on scales of their own
-=====================================
+Scores: judges with different scales
+====================================
 
-Six judges rate 300 answers. Two are harsh, one squeezes the scale, one is mostly noise. Offset, slope and noise of each
-judge are learned, so that a harsh judge is not taken for a bad one.
+Six judges rate 300 answers. Two are harsh, one uses a narrow part of the scale, and one is mostly noise. The model
+estimates the offset, slope and noise of each judge, so a harsh judge is not treated as a bad one.
 """
 
 import numpy as np
@@ -19,10 +19,12 @@ judges = ["steady", "harsh", "narrow", "strict", "loose", "noisy"]
 votes = cs.Votes.from_matrix(ratings, abstain=None, sources=judges)
 model = cs.LabelModel(cs.Scores(mean=60, variance=225)).fit(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.sources(model, left)
-right.plot(quality, ratings.mean(axis=1), ".", color="lightgrey", label="mean of the ratings")
-right.plot(quality, model.predict(votes), ".", label="labels")
-right.plot([20, 100], [20, 100], color="grey", linewidth=1)
-right.set(xlabel="truth", ylabel="label")
-right.legend()
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.sources(model)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
+axes.plot(quality, ratings.mean(axis=1), ".", color="lightgrey", label="mean of the ratings")
+axes.plot(quality, model.predict(votes), ".", label="labels")
+axes.plot([20, 100], [20, 100], color="grey", linewidth=1)
+axes.set(xlabel="truth", ylabel="label")
+axes.legend()

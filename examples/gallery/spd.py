@@ -2,8 +2,8 @@
 SPD: covariance matrices
 ========================
 
-Four estimators give a covariance matrix for each of 200 windows of a signal. Thin ellipses are the votes on the most
-doubtful window, the thick one the label, the dashed one the truth.
+Four estimators compute a covariance matrix for each of 200 windows of a signal. The second plot shows the window with
+the lowest confidence: thin ellipses are votes, the thick one is the label, and the dashed one is the truth.
 """
 
 import numpy as np
@@ -22,12 +22,14 @@ def draw(matrix, axes, **style):
     axes.plot(*(np.linalg.cholesky(matrix) @ [np.cos(turn), np.sin(turn)]), **style)
 
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 doubtful = int(np.argmin(model.confidence(votes)))
 for matrix in votes.labels[doubtful]:
-    draw(matrix, right, color="tab:blue", linewidth=1)
-draw(model.predict(votes)[doubtful], right, color="tab:orange", linewidth=3, label="label")
-draw(truth[doubtful], right, color="black", linestyle="--", label="truth")
-right.set(aspect="equal")
-right.legend()
+    draw(matrix, axes, color="tab:blue", linewidth=1)
+draw(model.predict(votes)[doubtful], axes, color="tab:orange", linewidth=3, label="label")
+draw(truth[doubtful], axes, color="black", linestyle="--", label="truth")
+axes.set(aspect="equal")
+axes.legend()

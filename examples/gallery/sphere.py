@@ -2,8 +2,8 @@
 Sphere: directions
 ==================
 
-Four instruments measure 200 directions. The label is the point of largest likelihood on the sphere, and each has a
-standard deviation: the right picture compares it with the real error.
+Four instruments measure 200 directions. The label is the point of largest likelihood on the sphere, with a standard
+deviation. The second plot compares this expected error with the true error.
 """
 
 import numpy as np
@@ -19,11 +19,13 @@ votes = cs.simulate(
 model = cs.LabelModel(space).fit(votes)
 belief = model.posterior(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 voted = votes.observed.any(axis=1)
 error = np.degrees(space.distance(belief.labels[voted], truth[voted]))
 expected = np.degrees(belief.details["standard_deviation"][voted])
-right.plot(expected, error, ".")
-right.axline((0, 0), slope=1, color="grey", linewidth=1)
-right.set(xlabel="expected error in degrees", ylabel="real error in degrees")
+axes.plot(expected, error, ".")
+axes.axline((0, 0), slope=1, color="grey", linewidth=1)
+axes.set(xlabel="expected error in degrees", ylabel="true error in degrees")

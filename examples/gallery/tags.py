@@ -2,8 +2,8 @@
 Tags: several tags per article
 ==============================
 
-Five readers tag 200 articles. The picture shows the fifteen most doubtful articles: how probable each tag is, and which
-tags are right.
+Five readers tag 200 articles. The second plot shows the fifteen articles with the lowest confidence: the probability of
+each tag, and the true tags.
 """
 
 import numpy as np
@@ -17,16 +17,18 @@ truth = space.random(200, rng)
 votes = cs.simulate(space, truth, [2.5, 1.5, 1.0, 0.7, 0.3], rng, sources=["ann", "bob", "cleo", "dan", "eve"])
 model = cs.LabelModel(space).fit(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.sources(model, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.sources(model)
+
+figure, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 doubtful = np.argsort(model.confidence(votes))[:15]
-image = right.imshow(
+image = axes.imshow(
     model.posterior(votes).details["tag_probability"][doubtful], cmap="Blues", vmin=0, vmax=1, aspect="auto"
 )
 row, tag = np.nonzero(truth[doubtful])
-right.plot(tag, row, "o", color="tab:orange", label="right")
-right.set_xticks(range(len(names)), names, rotation=45)
-right.set_yticks([])
-right.set_ylabel("articles, most doubtful first")
-right.legend(loc="lower right")
-figure.colorbar(image, ax=right, label="probability")
+axes.plot(tag, row, "o", color="tab:orange", label="true tag")
+axes.set_xticks(range(len(names)), names, rotation=45)
+axes.set_yticks([])
+axes.set_ylabel("articles, lowest confidence first")
+axes.legend(loc="lower right", bbox_to_anchor=(1, 1))
+figure.colorbar(image, ax=axes, label="probability")

@@ -1,12 +1,10 @@
 """
-Texts: what was said
-====================
+Texts: transcripts
+==================
 
-Five transcribers write down 80 short sentences. The label is the closest transcript, or a new text composed from all of
-them that is closer still.
+Five transcribers write down 80 short sentences. The label is the closest transcript, or a new text composed of the
+votes that is even closer.
 """
-
-from matplotlib import pyplot
 
 import consilience as cs
 
@@ -17,6 +15,6 @@ belief = model.posterior(sentences.votes)
 anew = int(belief.details["written_anew"].nonzero()[0][0])
 print("\n".join(["votes:", *map(str, sentences.votes.labels[anew]), "label:", belief.labels[anew]]))
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
-cs.plot.sources(model, left)
-cs.plot.compare(model, sentences.votes, sentences.truth, right)
+# sphinx_gallery_thumbnail_number = 1
+cs.plot.sources(model)
+cs.plot.compare(model, sentences.votes, sentences.truth)

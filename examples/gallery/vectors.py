@@ -2,8 +2,8 @@
 Vectors: positions on a map
 ===========================
 
-Four sensors locate 300 objects. One is good from east to west, one from north to south, so each coordinate follows
-another sensor. The ellipse is where the label is expected with 95% probability.
+Four sensors locate 300 objects. One is precise from east to west, and one from north to south, so the label follows a
+different sensor in each coordinate. The ellipse contains the true position with 95% probability.
 """
 
 import numpy as np
@@ -20,17 +20,19 @@ votes = cs.Votes.from_array(truth[:, None] + rng.normal(size=(300, 4, 2)) * spre
 model = cs.LabelModel(cs.Vectors(2)).fit(votes)
 belief = model.posterior(votes)
 
-figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
-cs.plot.compare(model, votes, truth, left)
+# sphinx_gallery_thumbnail_number = 2
+cs.plot.compare(model, votes, truth)
+
+_, axes = pyplot.subplots(figsize=(6, 4), layout="constrained")
 item = int(np.argmax(np.ptp(votes.labels, axis=1).sum(axis=1)))
 for place, name in zip(votes.labels[item], sensors, strict=True):
-    right.plot(*place, "o", color="tab:blue")
-    right.annotate(name, place, xytext=(6, 4), textcoords="offset points")
-values, axes = np.linalg.eigh(belief.details["covariance"][item])
-turn = np.degrees(np.arctan2(axes[1, 1], axes[0, 1]))
+    axes.plot(*place, "o", color="tab:blue")
+    axes.annotate(name, place, xytext=(6, 4), textcoords="offset points")
+values, directions = np.linalg.eigh(belief.details["covariance"][item])
+turn = np.degrees(np.arctan2(directions[1, 1], directions[0, 1]))
 width, height = 2 * 2.45 * np.sqrt(values[::-1])
-right.add_patch(Ellipse(belief.labels[item], width, height, angle=turn, fill=False, color="tab:orange"))
-right.plot(*belief.labels[item], "*", markersize=14, color="tab:orange", label="label")
-right.plot(*truth[item], "x", markersize=10, color="black", label="truth")
-right.set(aspect="equal", title="the most contested object")
-right.legend()
+axes.add_patch(Ellipse(belief.labels[item], width, height, angle=turn, fill=False, color="tab:orange"))
+axes.plot(*belief.labels[item], "*", markersize=14, color="tab:orange", label="label")
+axes.plot(*truth[item], "x", markersize=10, color="black", label="truth")
+axes.set(aspect="equal", title="object with the most disagreement")
+axes.legend()
