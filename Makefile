@@ -93,11 +93,12 @@ format: $(DEV)  ## rewrite the code in the house format
 bench: $(DEV)  ## run every benchmark, one after the other
 	@set -e; for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark; done
 
+# With one thread for linear algebra: the CPU time of several is not repeatable.
 bench-check: $(DEV)  ## compare ten typical calls with the stored run: none may be half as slow again
-	$(BIN)/python -m pytest benchmarks/history -n 0 -o addopts=
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/history -n 0 -o addopts=
 
 bench-store: $(DEV)  ## store a new run of the ten calls
-	$(BIN)/python -m pytest benchmarks/history -n 0 -o addopts= --store
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest benchmarks/history -n 0 -o addopts= --store
 
 reproduce: $(DEV)  ## run every experiment whose data are there (CONSILIENCE_DATA, CONSILIENCE_CACHE, CONSILIENCE_SNORKEL) and the page of results
 	$(BIN)/consilience reproduce all
