@@ -76,7 +76,7 @@ audit-dependencies: $(DEV)  ## compare the dependencies with known weaknesses, a
 	$(BIN)/python tools/check_licenses.py
 	@mkdir -p build && $(BIN)/python -m pip freeze -q --exclude-editable > build/audited.txt
 	@$(BIN)/python -m pip_audit --strict --disable-pip --no-deps -r build/audited.txt || { echo "A dependency has a known \
-weakness, or pip-audit could not ask about one: see above. It asks pypi.org, so it needs the internet." >&2; exit 1; }
+weakness, or pip-audit could not ask about one: see above. It asks a service on the internet." >&2; exit 1; }
 
 engines: $(ENGINES)  ## install Dask and Spark
 
