@@ -520,14 +520,16 @@ def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[Floa
         rounds = likelihood.FIRST_STEPS if per_prompt else SCORE_ROUNDS
         scores = likelihood.scores_given_judges(own, judges, rounds=rounds)
         if not per_prompt:
-            joint = likelihood.joint_covariance(own, judges, scores.mean[0], equal=parameters.equal)[:width, :width]
+            joint = likelihood.joint_covariance(own, judges, scores.mean[0], equal=parameters.equal)
+            better[rows] = likelihood.better_whatever_the_unit(own, judges, scores.mean[0], joint)
             # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
             centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
-            scores = ScoreBelief(scores.mean - scores.mean.mean(), (centering @ joint @ centering.T)[None])
+            covariance = centering @ joint[:width, :width] @ centering.T
+            scores = ScoreBelief(scores.mean - scores.mean.mean(), covariance[None])
         elif width <= DRAWN_ITEMS:
             drawn = likelihood.draw_scores(own, judges, scores, likelihood.normal_draws(width))
             scores, better[rows] = likelihood.summarize_draws(*drawn)
-        if not per_prompt or width > DRAWN_ITEMS:
+        else:
             better[rows] = likelihood.prefer(scores.mean, scores.covariance)
         mean[rows], spread[rows] = scores.mean, _root(scores.covariance)
     return mean, spread, better

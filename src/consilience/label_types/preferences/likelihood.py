@@ -508,6 +508,26 @@ def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *,
     return np.asarray(np.linalg.inv(information + np.diag(prior)))
 
 
+def better_whatever_the_unit(
+    pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, covariance: FloatArray
+) -> FloatArray:
+    """Return ``(1, width, width)`` probabilities that one item is better than the other, from the joint covariance.
+
+    Votes show the product of scores and discriminations. How much of it is scores, their unit, is hardly known if the
+    judges are few, but does not change the order. So scores are taken in units of the judges, whose discriminations
+    have a mean square of one there.
+    """
+    m, width = pairs.n_judges, pairs.width
+    often = pairs.by_judge(pairs.weight)
+    square = float(often @ judges.slope**2 / max(float(often.sum()), 1e-12))
+    if square <= 0.0:
+        return prefer(mean[None], covariance[None, :width, :width])
+    unit = np.sqrt(square)
+    of_slopes = often * judges.slope / (often.sum() * unit)
+    change = np.concatenate([unit * np.eye(width), np.outer(mean, of_slopes), np.zeros((width, m))], axis=1)
+    return prefer(unit * mean[None], (change @ covariance @ change.T)[None])
+
+
 def correlation_of_runs(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray) -> float:
     """Return how far answers of one judge to one question go together beyond what differences of scores explain."""
     asked = pairs.run >= 0
