@@ -163,7 +163,7 @@ class HyperbolicGeometry(_Curved):
         return (left[..., 1:] * right[..., 1:]).sum(axis=-1) - left[..., 0] * right[..., 0]
 
     def _chord(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return ``<x - y, x - y>`` of points on the unit hyperboloid without cancellation, near and far from the origin.
+        """Return ``<x - y, x - y>`` on the unit hyperboloid, without cancellation near or far from the origin.
 
         The difference of two far points lies mostly along their sum, where the metric is almost degenerate. So the
         difference is split into a part along the sum and a part across it.
