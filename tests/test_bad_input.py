@@ -18,8 +18,6 @@ from consilience.exceptions import (
     UnknownSourceError,
 )
 
-# --- labels ----------------------------------------------------------------------------------------
-
 
 def test_float_codes_and_lists_give_the_same_labels_as_integers_and_nan_abstains():
     codes = model().fit(table()).predict(table())
@@ -109,9 +107,6 @@ def test_minus_one_is_a_label_where_the_space_has_it():
     assert set(cs.LabelModel(space).fit(signs).predict(signs)) == {-1, 1}
 
 
-# --- shape -----------------------------------------------------------------------------------------
-
-
 def test_empty_votes_are_refused_at_fit_and_give_no_labels_at_predict():
     with refused(InvalidVotesError, "no items to learn from", "at least one row"):
         model().fit(named()[:0])
@@ -151,9 +146,6 @@ def test_unfitted_model_says_to_fit_and_has_no_learned_attribute():
         assert not hasattr(model(), name)
 
 
-# --- gold ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("space", [cs.Classes(2), cs.FiniteMetric(1 - np.eye(2)), cs.Metric(gap)], ids=repr)
 @pytest.mark.parametrize("gold", [None, [None] * 200])
 def test_labelled_without_gold_is_refused(space, gold):
@@ -183,9 +175,6 @@ def test_score_without_gold_and_gold_beside_partitions_are_refused():
         model().fit(cs.partitions.InMemoryPartitions.of(named()), gold=[0] * 200)
 
 
-# --- nothing is half done --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("call", ["fit", "partial_fit"])
 def test_failing_fit_leaves_the_model_as_it_was(call):
     fitted, fresh = model().fit(table()), model()
@@ -202,9 +191,6 @@ def test_failing_fit_leaves_the_model_as_it_was(call):
     assert not hasattr(fresh, "source_model_")
     assert fitted.source_model_ is before
     assert fitted.partial_fit(table()).source_model_.n_items == 400
-
-
-# --- masked arrays ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [int, float, object])

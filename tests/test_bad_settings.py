@@ -100,9 +100,6 @@ def test_every_error_is_also_one_that_generic_handlers_know():
     assert all(issubclass(kind, (ValueError, TypeError, ImportError, OSError)) for kind in kinds)
 
 
-# --- simulation ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -124,9 +121,6 @@ def test_simulation_is_refused_with_what_was_expected(settings, words):
 def test_labels_of_different_lengths_are_simulated_from_lists():
     votes = cs.simulate(cs.DependencyTrees(), [[2, 0], [2, 0, 2]], [50.0, 50.0], np.random.default_rng(0))
     assert [list(label) for label in votes.labels[:, 0]] == [[2, 0], [2, 0, 2]]
-
-
-# --- moments, distances, files ---------------------------------------------------------------------
 
 
 def test_moments_of_another_label_type_and_methods_that_need_votes_are_refused():
@@ -153,9 +147,6 @@ def test_file_that_is_no_name_is_refused(path):
 
 
 nan = float("nan")
-
-
-# --- Classes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,9 +177,6 @@ def test_more_classes_than_occur_are_reported():
     [finding] = [item for item in fitted.diagnostics_ if item.code == "unused-labels"]
     assert "2 of the 4 labels (code 2, 3)" in finding.message
     assert "leave them out" in finding.message
-
-
-# --- FiniteMetric ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -235,9 +223,6 @@ def test_names_of_the_wrong_number_or_twice_are_refused():
         cs.FiniteMetric(1 - np.eye(3), names=["a", "b"])
     with refused(InvalidLabelError, "Node 'a' is named twice"):
         cs.FiniteMetric(1 - np.eye(2), names=["a", "a"])
-
-
-# --- Metric ----------------------------------------------------------------------------------------
 
 
 def scores() -> np.ndarray:

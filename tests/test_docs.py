@@ -45,7 +45,7 @@ def table_rows(page: Path, heading: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "recipes.md":
         write_tables(tmp_path)
@@ -63,19 +63,19 @@ def test_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkey
             exec(compile(block, place, "exec"), namespace)
 
 
-def test_pages_that_promise_examples_have_some() -> None:
+def test_pages_that_promise_examples_have_some():
     with_code = {"CONTRIBUTING.md", "README.md", "files.md", "label_types.md", "labeling.md", "methods.md", "report.md"}
     assert with_code <= {page.name for page in PAGES if python_blocks(page)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_of_a_page_lead_to_files(page: Path) -> None:
+def test_links_of_a_page_lead_to_files(page):
     targets = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
     missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
 
 
-def test_names_of_the_paper_table_exist_and_made_up_ones_do_not() -> None:
+def test_names_of_the_paper_table_exist_and_made_up_ones_do_not():
     rows = table_rows(ROOT / "docs" / "reference" / "names.md", "paper")
     assert len(rows) >= 13
     for paper, ours, *_ in rows:
@@ -120,14 +120,14 @@ def codes_in_source() -> Iterator[str]:
                 yield node.args[0].value
 
 
-def test_every_diagnostic_code_and_method_is_described() -> None:
+def test_every_diagnostic_code_and_method_is_described():
     described = {row[0].strip("`") for row in table_rows(ROOT / "docs" / "reference" / "findings.md", "code")}
     assert described == set(codes_in_source()) | {"copied-source"}  # of `consilience inspect`
     methods = {row[0].strip("`") for row in table_rows(ROOT / "docs" / "explanation" / "methods.md", "method")}
     assert methods | {"auto"} == set(cs.Classes(2).law.methods)
 
 
-def test_label_types_page_has_a_row_for_every_label_type_with_the_methods_it_lacks() -> None:
+def test_label_types_page_has_a_row_for_every_label_type_with_the_methods_it_lacks():
     rows = {row[0].strip("`"): row for row in table_rows(ROOT / "docs" / "reference" / "label_types.md", "label type")}
     exported = {
         name
@@ -141,7 +141,7 @@ def test_label_types_page_has_a_row_for_every_label_type_with_the_methods_it_lac
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs_and_ends_with_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs_and_ends_with_a_table(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) >= 3
@@ -149,7 +149,7 @@ def test_example_runs_and_ends_with_a_table(path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_uses_public_names_only(path: Path) -> None:
+def test_example_uses_public_names_only(path):
     imported = {
         node.module if isinstance(node, ast.ImportFrom) else alias.name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -161,7 +161,7 @@ def test_example_uses_public_names_only(path: Path) -> None:
     assert {name.partition(".")[0] for name in imported if name} <= {"consilience", "numpy", *sys.stdlib_module_names}
 
 
-def test_the_version_is_the_same_everywhere() -> None:
+def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == cs.__version__
     assert f"\nversion: {cs.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

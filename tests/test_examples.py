@@ -49,9 +49,7 @@ def cells(path: Path) -> list[str]:
 
 @pytest.mark.usefixtures("picture")
 @pytest.mark.parametrize("path", [*NOTEBOOKS, *WITH_CELLS], ids=lambda path: path.name)
-def test_cells_of_a_notebook_or_a_page_run_in_order(
-    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_cells_of_a_notebook_or_a_page_run_in_order(path, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     # Classes of a page are pickled and compared by their module, so it has to be there.
     module = type(sys)("page")
@@ -62,7 +60,7 @@ def test_cells_of_a_notebook_or_a_page_run_in_order(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_jupyter_runs_a_notebook_to_a_picture(path: Path, tmp_path: Path) -> None:
+def test_jupyter_runs_a_notebook_to_a_picture(path, tmp_path):
     import nbclient
     import nbformat
 
@@ -75,7 +73,7 @@ def test_jupyter_runs_a_notebook_to_a_picture(path: Path, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("picture")
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
-def test_gallery_example_draws_with_public_names(path: Path) -> None:
+def test_gallery_example_draws_with_public_names(path):
     imported = {
         alias.name if isinstance(node, ast.Import) else node.module
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -86,12 +84,12 @@ def test_gallery_example_draws_with_public_names(path: Path) -> None:
     runpy.run_path(str(path))
 
 
-def test_every_label_type_has_an_example_in_the_gallery() -> None:
+def test_every_label_type_has_an_example_in_the_gallery():
     titles = [path.read_text(encoding="utf-8").splitlines()[1] for path in GALLERY]
     assert sorted(title.partition(":")[0] for title in titles) == sorted(LABEL_TYPES)
 
 
-def test_notebooks_are_those_that_the_tutorials_give() -> None:
+def test_notebooks_are_those_that_the_tutorials_give():
     notebooks = {path.stem: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     made = {page.stem: make_notebooks.notebook(page) for page in make_notebooks.tutorials()}
     assert len(made) >= 8

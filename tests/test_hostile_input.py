@@ -35,9 +35,6 @@ def written(path, content: str):
     return path
 
 
-# --- labels that were lost, or were no numbers ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("space", ["ordinal:-2..9", "classes"])
 def test_labels_that_look_like_abstentions_reach_the_file(space, tmp_path):
     votes = written(tmp_path / "v.csv", "item,a,b,c\nx,-1,-1,-2\ny,-2,-2,-2\nz,,,\n")
@@ -76,8 +73,7 @@ def test_counts_and_scores_beyond_any_number_are_refused(tmp_path):
     replies = [{"item": item, "judge": "m", "score": reply} for item, reply in enumerate(("7", "8", "9" * 400))]
     path = written(tmp_path / "j.jsonl", "\n".join(map(json.dumps, replies)))
     read = cs.tables.read_judges(path)
-    assert read.faults.columns["reason"] == ["no clear number"]
-    assert read.votes.observed.sum() == 2
+    assert (read.faults.columns["reason"], read.votes.observed.sum()) == (["no clear number"], 2)
 
 
 def test_tables_of_trees_and_sequences_of_different_lengths_are_written():
@@ -190,9 +186,6 @@ def test_forty_rankings_of_three_items_are_weighed():
     assert np.isfinite(cs.LabelModel(cs.Rankings(6)).fit(votes).weight_).all()
 
 
-# --- text and JSON ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("name", "content", "parts"),
     [
@@ -213,8 +206,7 @@ def test_numbers_beyond_64_bits_and_half_characters_are_read_as_text(tmp_path):
     assert cs.read_votes(large).items.tolist() == ["9" * 30, "2"]
     half = written(tmp_path / "h.jsonl", '{"item": 1, "\\ud800": "cut off \\ud83d", "b": "\\ud83d\\ude00"}\n')
     votes = cs.read_votes(half)
-    assert votes.sources == ("\ufffd", "b")
-    assert votes.labels.tolist() == [["cut off \ufffd", "\U0001f600"]]
+    assert (votes.sources, votes.labels.tolist()) == (("\ufffd", "b"), [["cut off \ufffd", "\U0001f600"]])
 
 
 def test_unexpected_values_in_coco_and_label_studio_are_refused():
@@ -353,9 +345,6 @@ def test_classes_and_ids_of_several_types_are_written_as_text(tmp_path):
     assert set(table.column("label").to_pylist()) <= {"a", "1", "2.5"}
 
 
-# --- damaged files ----------------------------------------------------------------------------------------
-
-
 def test_folder_with_a_damaged_file_names_it(tmp_path):
     pq.write_table(pa.table({"item": [1], "a": ["x"]}), tmp_path / "1.parquet")
     whole = (tmp_path / "1.parquet").read_bytes()
@@ -376,9 +365,6 @@ def test_arrow_and_parquet_with_changed_bytes_are_read_or_refused(suffix, tmp_pa
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         with suppress(cs.exceptions.ConsilienceError):
             assert cs.read_votes(path).n_sources
-
-
-# --- pieces -----------------------------------------------------------------------------------------------
 
 
 def votes_in_parquet(path):

@@ -25,18 +25,12 @@ def matrix() -> np.ndarray:
     return codes
 
 
-# --- three lines -----------------------------------------------------------------------------------
-
-
 def test_three_lines_from_a_matrix_to_labels_better_than_most_sources():
     data = simulated("three classes", n=1000, coverage=1.0)
     model = cs.LabelModel(cs.Classes(3))
     labels = model.fit(data.votes.labels).predict(data.votes.labels)
     # The best source is right with probability 0.79; together they reach 0.86. 1000 items: standard error 0.011.
     assert (labels == data.truth).mean() > 0.82
-
-
-# --- labels in, same kind of labels out ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -69,9 +63,6 @@ def test_nodes_and_labels_of_a_metric_come_back_as_the_objects_they_are():
     words = [["colour", "color", "colour"], ["gray", "grey", "grey"], [None, None, None]] * 20
     model = cs.LabelModel(cs.Metric(lambda left, right: float(left != right)), method="majority").fit(words)
     assert model.predict(words)[:3].tolist() == ["colour", "grey", None]
-
-
-# --- order and missing items -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SPACES)
@@ -113,9 +104,6 @@ def test_score_leaves_out_unknown_items_and_items_without_votes():
     assert model.score(votes, gold) == 0.5
 
 
-# --- the same again --------------------------------------------------------------------------------
-
-
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 @pytest.mark.parametrize(("kind", "method"), WITHOUT_GOLD)
 def test_same_seed_gives_the_same_bits_and_the_order_of_items_does_not_matter(kind, method):
@@ -139,9 +127,6 @@ def test_relabelling_the_classes_relabels_the_predictions():
     other = cs.LabelModel(data.space).fit(swapped)
     assert np.allclose(model.weight_, other.weight_, atol=1e-8)
     assert np.allclose(model.predict_proba(votes)[:, [0, 1, 2]], other.predict_proba(swapped)[:, [2, 0, 1]], atol=1e-8)
-
-
-# --- settings and results --------------------------------------------------------------------------
 
 
 def test_auto_says_what_it_picked_and_why():

@@ -29,9 +29,6 @@ def learned_in_pieces(space: cs.LabelSpace, method: str, votes: cs.Votes) -> cs.
     return model
 
 
-# --- partial_fit -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("kind", "method"), EXACT)
 def test_closed_forms_learn_the_same_in_pieces_from_moments_and_at_once(kind, method):
     data = simulated(kind)
@@ -84,9 +81,6 @@ def test_later_pieces_may_lack_ids_or_have_sources_in_another_order_and_fit_forg
     assert np.array_equal(first.fit(data.votes[:200]).weight_, weight)
 
 
-# --- moments ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["two classes", "path"])
 def test_auto_on_moments_alone_uses_pair_moments_and_says_so(kind):
     data = simulated(kind)
@@ -102,9 +96,6 @@ def test_moments_of_a_metric_without_candidates_weigh_the_sources_in_any_unit(un
     model = cs.LabelModel(space).fit_moments(cs.partitions.Moments.of(data.votes, space))
     assert (np.argsort(model.weight_) == np.arange(5)).all()
     assert (model.weight_ > 0).all()
-
-
-# --- known labels ----------------------------------------------------------------------------------
 
 
 def known_fifth(truth: np.ndarray) -> np.ndarray:

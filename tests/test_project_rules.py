@@ -29,7 +29,7 @@ def broken(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.mark.parametrize("check", check_layers.CHECKS, ids=lambda check: check.__name__)
-def test_the_code_base_keeps_the_rule(check: Check) -> None:
+def test_the_code_base_keeps_the_rule(check):
     assert [str(violation) for violation in check(ROOT)] == []
 
 
@@ -55,27 +55,27 @@ def test_the_code_base_keeps_the_rule(check: Check) -> None:
         ("elsewhere.py", "import numpy\n"),
     ],
 )
-def test_an_import_that_points_upwards_is_reported(broken: Callable[..., Path], name: str, text: str) -> None:
+def test_an_import_that_points_upwards_is_reported(broken, name, text):
     root = broken(f"src/consilience/{name}", text)
     assert len(list(check_layers.layer_violations(root))) == 1
 
 
 @pytest.mark.parametrize("text", ["import numba\n", "def late():\n    from numba.core import types\n"])
-def test_numba_outside_of_the_kernels_is_reported(broken: Callable[..., Path], text: str) -> None:
+def test_numba_outside_of_the_kernels_is_reported(broken, text):
     root = broken("src/consilience/label_types/tags/kernels.py", text)
     assert list(check_layers.numba_violations(root)) == []
     root = broken("src/consilience/label_types/tags/law.py", text)
     assert len(list(check_layers.numba_violations(root))) == 1
 
 
-def test_a_label_type_that_imports_another_one_is_reported(broken: Callable[..., Path]) -> None:
+def test_a_label_type_that_imports_another_one_is_reported(broken):
     root = broken("src/consilience/label_types/tags/law.py", "from consilience.label_types.classes.law import X\n")
     broken("src/consilience/label_types/classes/law.py", "from consilience.label_types.dirichlet import Y\n")
     [violation] = check_layers.label_type_violations(root)
     assert violation.path.parent.name == "tags"
 
 
-def test_two_files_that_import_each_other_are_reported(broken: Callable[..., Path]) -> None:
+def test_two_files_that_import_each_other_are_reported(broken):
     root = broken("src/consilience/label_types/tags/law.py", "from consilience.label_types.tags.chains import step\n")
     broken("src/consilience/label_types/tags/chains.py", "from .law import rate\n")
     assert len(list(check_layers.cycle_violations(root))) == 2
@@ -88,15 +88,13 @@ def test_two_files_that_import_each_other_are_reported(broken: Callable[..., Pat
         (check_layers.print_violations, "def main():\n    print('hello')\n"),
     ],
 )
-def test_an_assert_or_a_print_in_the_package_is_reported_with_its_line(
-    broken: Callable[..., Path], check: Check, text: str
-) -> None:
+def test_an_assert_or_a_print_in_the_package_is_reported_with_its_line(broken, check, text):
     [violation] = check(broken("src/consilience/votes.py", text))
     assert (violation.path.name, violation.line) == ("votes.py", 2)
 
 
 @pytest.mark.parametrize(("text", "status"), [("import numpy\n", 0), ("assert True\n", 1)])
-def test_the_exit_status_tells_whether_a_rule_is_broken(broken: Callable[..., Path], text: str, status: int) -> None:
+def test_the_exit_status_tells_whether_a_rule_is_broken(broken, text, status):
     program = Path(check_layers.__file__).read_text(encoding="utf-8")
     root = broken("tools/check_layers.py", program)
     broken("src/consilience/arrays.py", text)

@@ -82,7 +82,7 @@ def loaded() -> dict[str, list[str]]:
     return answer
 
 
-def test_names_pull_in_numpy_and_no_other_third_party_package(loaded: dict[str, list[str]]) -> None:
+def test_names_pull_in_numpy_and_no_other_third_party_package(loaded):
     assert {name for name in loaded["at_first"] if "numpy" in name or "label_types" in name} == set()
     assert HEAVY.isdisjoint(name.partition(".")[0] for name in loaded["modules"])
     assert set(loaded["third_party"]) - {"consilience"} == {"numpy"}

@@ -47,7 +47,7 @@ def address() -> Iterator[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440])
-def test_pages_open_fit_and_lead_on(address: str, browser: Any, width: int, scheme: str) -> None:
+def test_pages_open_fit_and_lead_on(address, browser, width, scheme):
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
     complaints: list[str] = []
     requests: list[str] = []
@@ -86,7 +86,7 @@ def test_pages_open_fit_and_lead_on(address: str, browser: Any, width: int, sche
     page.close()
 
 
-def test_every_thumbnail_of_the_front_page_leads_to_its_example(address: str, browser: Any) -> None:
+def test_every_thumbnail_of_the_front_page_leads_to_its_example(address, browser):
     page = browser.new_page()
     page.goto(f"{address}/docs/index.html")
     links = page.locator(".sphx-glr-thumbcontainer a").evaluate_all("links => links.map(link => link.href)")

@@ -22,9 +22,6 @@ def matrix() -> tuple[np.ndarray, np.ndarray]:
     return np.where(data.votes.observed, data.votes.labels, -1), data.truth
 
 
-# --- parameters ------------------------------------------------------------------------------------
-
-
 def test_clone_has_the_same_settings_and_nothing_learned():
     votes, _ = matrix()
     prior = np.array([0.2, 0.3, 0.5])
@@ -63,9 +60,6 @@ def test_new_settings_take_effect_at_the_next_fit_and_scikit_learn_can_tell_whet
     assert model.fit(votes).source_model_.method == "triplets"
 
 
-# --- repr ------------------------------------------------------------------------------------------
-
-
 def test_repr_shows_the_space_and_what_differs_from_the_defaults():
     assert repr(cs.LabelModel(cs.Classes(2))) == "LabelModel(Classes(2))"
     model = cs.LabelModel(cs.Classes(["ham", "spam"]), method="em", random_state=0)
@@ -73,9 +67,6 @@ def test_repr_shows_the_space_and_what_differs_from_the_defaults():
     model = cs.LabelModel(cs.FiniteMetric(1 - np.eye(3)), dependencies=[("a", "b")], prior=[0.2, 0.3, 0.5])
     assert repr(model) == "LabelModel(FiniteMetric(3 labels), dependencies=[('a', 'b')], prior=[0.2, 0.3, 0.5])"
     assert repr(cs.LabelModel(cs.Metric(gap, embed="mds"))) == "LabelModel(Metric(gap, embed='mds'))"
-
-
-# --- pipelines and searches ------------------------------------------------------------------------
 
 
 def as_codes(table: np.ndarray) -> np.ndarray:

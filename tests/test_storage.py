@@ -45,9 +45,6 @@ def fitted(kind: str = "three classes", **settings) -> tuple[cs.LabelModel, cs.V
     return cs.LabelModel(data.space, **settings).fit(data.votes), data.votes
 
 
-# --- back unchanged --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", SPACES)
 def test_model_of_every_space_is_the_same_after_a_round_trip(kind, tmp_path):
     model, votes = fitted(kind, dependencies=[("ann", "bob")])
@@ -87,8 +84,7 @@ def test_estimator_of_ones_own_is_not_stored_but_what_it_learned_is(tmp_path):
 
     model, votes = fitted(method=Equal())
     back = round_trip(model, tmp_path / "model.npz")
-    assert back.method == "auto"
-    assert back.source_model_.method == "Equal"
+    assert (back.method, back.source_model_.method) == ("auto", "Equal")
     assert np.array_equal(back.predict_proba(votes), model.predict_proba(votes))
 
 
@@ -133,9 +129,6 @@ def test_candidates_and_embeddings_survive(distance, settings, tmp_path):
     back = round_trip(model, tmp_path / "model.npz")
     assert np.array_equal(back.predict(votes), model.predict(votes))
     assert back.space.embedding is settings.get("embed")
-
-
-# --- distances and spaces of one's own -------------------------------------------------------------
 
 
 def test_unregistered_distance_is_refused_on_save_and_leaves_the_old_file(tmp_path):
@@ -187,9 +180,6 @@ def test_space_of_ones_own_is_passed_to_load(tmp_path):
     for space, parts in ((Hours(), ["'Classes'", "'Hours'"]), (cs.Classes(4), ["3 labels", "4"])):
         with refused(ModelFormatError, *parts):
             cs.LabelModel.load(tmp_path / "other.npz", space=space)
-
-
-# --- something else --------------------------------------------------------------------------------
 
 
 def test_file_holds_arrays_and_json_and_no_pickle(tmp_path):
@@ -254,9 +244,6 @@ def test_file_that_is_cut_short_lacks_a_part_or_has_another_format_is_refused(tm
     monkeypatch.undo()
     with refused(ModelFormatError, "format 99", f"reads {storage.FORMAT}", "Fit and save"):
         cs.LabelModel.load(path)
-
-
-# --- writing ---------------------------------------------------------------------------------------
 
 
 def test_files_and_folders_that_do_not_exist_are_refused(tmp_path):

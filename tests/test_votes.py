@@ -29,9 +29,6 @@ def objects(*cells):
     return array
 
 
-# --- from_matrix -----------------------------------------------------------------------------
-
-
 def test_matrix_marks_the_abstain_value_and_makes_up_names_and_ids():
     votes = small()
     assert votes.observed.tolist() == [[True, True, False], [True] * 3, [False, True, True]]
@@ -110,9 +107,6 @@ def test_matrix_or_names_of_the_wrong_shape_say_what_to_do(matrix, options, mess
     assert isinstance(caught.value, TransposedVotesError) == message.endswith(r"votes\.T")
 
 
-# --- from_array and as_votes -----------------------------------------------------------------
-
-
 def test_array_takes_a_cell_of_nan_as_abstention_and_refuses_half_a_label_unless_a_mask_says_more():
     array = np.ones((2, 2, 3))
     array[0, 1] = nan
@@ -133,21 +127,18 @@ def test_array_takes_a_cell_of_nan_as_abstention_and_refuses_half_a_label_unless
 
 def test_nested_lists_of_one_shape_become_numbers_and_ragged_ones_stay_lists():
     votes = Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 2, 1]]])
-    assert votes.labels.shape == (2, 2, 3)
-    assert votes.labels.dtype.kind == "i"
+    assert (votes.labels.shape, votes.labels.dtype.kind) == ((2, 2, 3), "i")
     assert votes.observed.tolist() == [[True, False], [True, True]]
     ragged = Votes.from_array([[[2, 0], None], [[2, 0, 2], [0, 1, 2]]])
     assert ragged.labels.tolist() == [[[2, 0], None], [[2, 0, 2], [0, 1, 2]]]
     empty = Votes.from_array([[[], None], [[], []]])  # empty lists are labels, not abstentions
-    assert empty.labels.shape == (2, 2)
-    assert empty.observed.tolist() == [[True, False], [True, True]]
+    assert (empty.labels.shape, empty.observed.tolist()) == ((2, 2), [[True, False], [True, True]])
 
 
 def test_object_arrays_are_read_by_their_cells():
     assert Votes.from_array(objects(1, None)).labels.dtype == np.int64
     deep = Votes.from_array(np.array([[[1, 2], [None, None]]], dtype=object))
-    assert deep.labels.shape == (1, 2, 2)
-    assert deep.observed.tolist() == [[True, False]]
+    assert (deep.labels.shape, deep.observed.tolist()) == ((1, 2, 2), [[True, False]])
     assert Votes.from_array(np.array([[["a", "b"], ["c", "d"]]], dtype=object)).labels[0, 1] == ["c", "d"]
     assert Votes.from_array(objects([1, 2], [3, 4])).labels.tolist() == [[[1, 2], [3, 4]]]
     rows = objects([1, None], [2, 3])[0]
@@ -210,9 +201,6 @@ def test_direct_construction_checks_shapes(change, message):
     fields = {name: getattr(small(), name) for name in ("labels", "observed", "sources", "items")}
     with pytest.raises(InvalidVotesError, match=message):
         Votes(**(fields | change))
-
-
-# --- indexing, select, coverage, overlap -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -279,11 +267,7 @@ def test_coverage_and_overlap_by_hand(monkeypatch):
     assert votes.overlap() == pytest.approx(expected)
     monkeypatch.setattr("consilience.votes._ROWS_AT_ONCE", 2)  # it adds up over blocks
     assert votes.overlap() == pytest.approx(expected)
-    assert votes[:0].coverage().tolist() == [0, 0, 0]
-    assert votes[:0].overlap().tolist() == [[0] * 3] * 3
-
-
-# --- concatenate -----------------------------------------------------------------------------
+    assert (votes[:0].coverage().tolist(), votes[:0].overlap().tolist()) == ([0, 0, 0], [[0] * 3] * 3)
 
 
 def test_concatenation_matches_sources_by_name():
@@ -292,8 +276,7 @@ def test_concatenation_matches_sources_by_name():
     votes = Votes.concatenate([first, second])
     assert votes.sources == ("ann", "bob", "cleo")
     assert votes.observed.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 1]]
-    assert votes.labels[votes.observed].tolist() == [0, 1, 2, 4, 3]
-    assert votes.items.tolist() == [0, 1, 2]
+    assert (votes.labels[votes.observed].tolist(), votes.items.tolist()) == ([0, 1, 2, 4, 3], [0, 1, 2])
     assert votes.abstain == -1
 
 
@@ -340,9 +323,6 @@ def test_cutting_and_selecting_back_and_forth_gives_the_votes_back(matrix, data)
     assert dict(zip(names, shuffled.coverage(), strict=True)) == dict(zip(votes.sources, votes.coverage(), strict=True))
 
 
-# --- equality, text --------------------------------------------------------------------------
-
-
 def test_votes_equal_when_what_was_said_is_equal():
     votes = small()
     other = Votes(votes.labels.astype(object), votes.observed, votes.sources, votes.items)
@@ -374,8 +354,6 @@ def test_text(votes, text):
     assert repr(votes) == text
     assert votes._repr_html_().startswith(f"<p><code>{text}</code></p><table>")
 
-
-# --- several votes of one source on one item -------------------------------------------------
 
 ROWS = [("x1", "ann", 3.0), ("x1", "ann", 5.0), ("x1", "bob", 4.0), ("x2", "ann", None), ("x2", "ann", 1.0)]
 

@@ -31,8 +31,7 @@ EMPTY = ([], {}, pd.DataFrame(), pl.DataFrame(), pa.table({"item": []}))
 @every_frame
 def test_long_table_by_hand(make):
     votes = Votes.from_long(make(LONG))
-    assert votes.items.tolist() == ["x2", "x1", "x3"]
-    assert votes.sources == ("bob", "ann", "cleo")
+    assert (votes.items.tolist(), votes.sources) == (["x2", "x1", "x3"], ("bob", "ann", "cleo"))
     assert votes.observed.tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 0]]
     assert votes.labels[votes.observed].tolist() == [1, 0, 2]
     assert votes.labels.dtype == np.int64
@@ -150,21 +149,16 @@ nan = float("nan")
 WIDE = {"id": ["x", "y", "z"], "ann": [0, None, 1], "bob": [2, 1, None]}
 
 
-# --- wide ------------------------------------------------------------------------------------
-
-
 @every_frame
 def test_wide_table_by_hand(make):
     votes = Votes.from_frame(make(WIDE), item="id")
-    assert votes.sources == ("ann", "bob")
-    assert votes.items.tolist() == ["x", "y", "z"]
+    assert (votes.sources, votes.items.tolist()) == (("ann", "bob"), ["x", "y", "z"])
     assert votes.observed.tolist() == [[1, 1], [0, 1], [1, 0]]
     assert votes.labels.dtype == np.int64
     assert votes.labels[votes.observed].tolist() == [0, 2, 1, 1]
     assert votes.names_given
     picked = Votes.from_frame(make(WIDE), sources=["bob", "ann"])
-    assert picked.sources == ("bob", "ann")
-    assert picked.items.tolist() == [0, 1, 2]
+    assert (picked.sources, picked.items.tolist()) == (("bob", "ann"), [0, 1, 2])
     table = {"ann": WIDE["ann"], "bob": WIDE["bob"]}
     assert as_votes(make(table)).equals(Votes.from_frame(table))
     with pytest.raises(InvalidVotesError, match=r"Item id 'x' occurs twice, in row 0 and row 2.*its own id"):
@@ -221,10 +215,8 @@ def test_frames_of_pandas_keep_the_names_that_somebody_chose():
     assert numbered.sources == ("0", "1")
     assert not numbered.names_given
     votes = Votes.from_matrix(pd.DataFrame({"ann": [0, -1], "bob": [1, None]}), items=["x", "y"])
-    assert votes.sources == ("ann", "bob")
-    assert votes.observed.tolist() == [[1, 1], [0, 0]]
-    assert votes.items.tolist() == ["x", "y"]
-    assert votes.abstain == -1
+    assert (votes.sources, votes.observed.tolist()) == (("ann", "bob"), [[1, 1], [0, 0]])
+    assert (votes.items.tolist(), votes.abstain) == (["x", "y"], -1)
 
 
 def test_wide_unknown_columns_and_tables_that_look_long_are_refused():
@@ -251,9 +243,6 @@ def test_wide_unknown_columns_and_tables_that_look_long_are_refused():
 def test_wide_from_something_else(frame, item, message):
     with pytest.raises(InvalidVotesError, match=message):
         Votes.from_frame(frame, item=item)
-
-
-# --- back to a table -------------------------------------------------------------------------
 
 
 def test_to_long_by_hand():

@@ -48,7 +48,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone: Path) -> None:
+def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone):
     root, experiments = find_experiments(ROOT / "docs")
     assert root == ROOT
     assert set(experiments) == {path.stem for path in (ROOT / "experiments").glob("*.py")} - HELPERS
@@ -66,7 +66,7 @@ def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone: Path
         assert {key for key in ("data", "cache", "snorkel") if f"CONSILIENCE_{key.upper()}" in reads} == set(one.reads)
 
 
-def test_all_experiments_together_take_less_than_four_hours(clone: Path) -> None:
+def test_all_experiments_together_take_less_than_four_hours(clone):
     minutes = {"seconds": 0.5, "half a minute": 0.5, "a minute": 1.0, "half an hour": 30.0, "an hour": 60.0}
     taken = [one.takes for one in find_experiments(ROOT)[1].values()]
     assert sum(minutes[words] if words in minutes else float(words.removesuffix(" minutes")) for words in taken) < 240
@@ -87,26 +87,26 @@ def test_all_experiments_together_take_less_than_four_hours(clone: Path) -> None
         (("theory_rates", "--seeds", "0"), "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_run_is_refused(clone: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_what_cannot_be_run_is_refused(clone, arguments, words):
     ran = run("reproduce", *arguments)
     assert ran.exit_code == 2
     assert words in ran.stderr
 
 
-def test_where_there_are_no_experiments_the_program_says_where_to_get_them(folder: Path) -> None:
+def test_where_there_are_no_experiments_the_program_says_where_to_get_them(folder):
     ran = run("reproduce", "--list")
     assert ran.exit_code == 2
     assert "clone of the repository" in ran.stderr
 
 
-def test_options_and_folders_reach_the_experiment(toy: Path) -> None:
+def test_options_and_folders_reach_the_experiment(toy):
     ran = run("reproduce", "good", "--full", "--seeds", "3", "--data", toy, "--results", "out")
     assert ran.exit_code == 0
     given = (toy / "ran").read_text(encoding="utf-8").split()
     assert given == ["--seeds", "3", "--results", str(toy / "below" / "out"), "--full"]
 
 
-def test_a_failure_does_not_stop_the_others_and_what_cannot_run_is_skipped_with_its_reason(toy: Path) -> None:
+def test_a_failure_does_not_stop_the_others_and_what_cannot_run_is_skipped_with_its_reason(toy):
     ran = run("reproduce", "all", "--full")
     assert "skipped: good reads real votes. Pass --data FOLDER, or set CONSILIENCE_DATA" in ran.stderr
     assert "skipped: exotic needs torch, which is not installed. Run: pip install 'consilience[torch]'." in ran.stderr
@@ -128,7 +128,7 @@ def test_a_failure_does_not_stop_the_others_and_what_cannot_run_is_skipped_with_
         (("good", "--data", "."), "good reads votes, not found in"),
     ],
 )
-def test_what_an_experiment_lacks_is_said_before_it_starts(toy: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_what_an_experiment_lacks_is_said_before_it_starts(toy, arguments, words):
     ran = run("reproduce", *arguments)
     assert ran.exit_code == 2
     assert words in ran.stderr

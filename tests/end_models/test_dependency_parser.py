@@ -30,7 +30,7 @@ TREES = [[3, 3, 0], [0], [0, 1, 1]]
 
 
 @every_family
-def test_a_parser_learns_the_trees_it_is_shown_but_those_without_a_weight(family: str) -> None:
+def test_a_parser_learns_the_trees_it_is_shown_but_those_without_a_weight(family):
     wrong = [[2, 0, 2], None, [3, 3, 0]]
     weights = np.repeat([1.0, 0.0], 60)
     parser = DependencyParser(family, words_seen=4000).fit(SENTENCES * 40, TREES * 20 + wrong * 20, weights)
@@ -40,7 +40,7 @@ def test_a_parser_learns_the_trees_it_is_shown_but_those_without_a_weight(family
 
 
 @every_family
-def test_votes_on_trees_become_a_parser_in_one_call(family: str) -> None:
+def test_votes_on_trees_become_a_parser_in_one_call(family):
     votes = np.empty((90, 3), dtype=object)
     for index in range(90):
         for source in range(3):
@@ -59,12 +59,12 @@ def test_votes_on_trees_become_a_parser_in_one_call(family: str) -> None:
         (SENTENCES, [None] * 3, "No sentence has a tree"),
     ],
 )
-def test_input_that_does_not_fit_is_refused(sentences, trees, message) -> None:
+def test_input_that_does_not_fit_is_refused(sentences, trees, message):
     with pytest.raises(InvalidInputError, match=message):
         DependencyParser().fit(sentences, trees)
 
 
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_is_named(monkeypatch):
     with pytest.raises(NotFittedError):
         DependencyParser().predict(SENTENCES)
     with pytest.raises(UnsupportedError, match="'spacy', 'udpipe'"):

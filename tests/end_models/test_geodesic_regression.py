@@ -48,9 +48,6 @@ def loss(space, X, y, base, velocities):
     return float(np.mean(space.distance(space.geometry.exp(base, X @ velocities), y) ** 2))
 
 
-# --- what it finds -----------------------------------------------------------------------------------
-
-
 @everywhere
 @pytest.mark.parametrize("k", [1, 2])
 def test_curves_without_noise_are_recovered_exactly(space, k):
@@ -116,9 +113,6 @@ def test_the_centre_is_part_of_the_model_with_several_covariates_and_not_with_on
     assert centred.mean_squared_error_ < 0.1 * plain.mean_squared_error_
 
 
-# --- weights and missing labels ----------------------------------------------------------------------
-
-
 @everywhere
 def test_a_weight_of_two_is_the_item_twice_and_of_zero_is_none(space):
     X, y, _, _ = curve(space, noise=0.3, n=20)
@@ -142,9 +136,6 @@ def test_items_without_a_label_are_left_out():
         model = GeodesicRegression(space).fit(X, labels)
         np.testing.assert_array_equal(model.coef_, expected.coef_)
         assert model.score(X, labels) == expected.score(X[kept], y[kept])
-
-
-# --- among scikit-learn's tools ----------------------------------------------------------------------
 
 
 def test_a_clone_has_the_same_settings_and_nothing_learned_and_settings_change_by_name():
@@ -177,9 +168,6 @@ def test_pipelines_and_cross_validation_take_it():
         scores = cross_val_score(pipeline, X, y, cv=KFold(4, shuffle=True, random_state=0))
         pipeline._repr_html_()
     assert scores.min() > 0.5
-
-
-# --- refusals ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

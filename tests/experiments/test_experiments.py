@@ -4,7 +4,7 @@ import ast
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -53,47 +53,43 @@ def first_is_quick(names: Iterable[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", first_is_quick(TABLES.split()))
-def test_an_experiment_writes_its_table_with_command_and_version(name: str, run_experiment: Callable[..., str]) -> None:
+def test_an_experiment_writes_its_table_with_command_and_version(name, run_experiment):
     run_experiment(name)
 
 
 @pytest.mark.parametrize("name", first_is_quick(PICTURES))
-def test_an_experiment_writes_table_and_picture(name: str, run_experiment: Callable[..., str], tmp_path: Path) -> None:
+def test_an_experiment_writes_table_and_picture(name, run_experiment, tmp_path):
     assert f"{name}.png" in run_experiment(name, seeds=PICTURES[name])
     assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", first_is_quick(REAL))
-def test_an_experiment_on_real_data_writes_its_table_without_the_folder(
-    name: str, data_directory: Path, run_experiment: Callable[..., str]
-) -> None:
+def test_an_experiment_on_real_data_writes_its_table_without_the_folder(name, data_directory, run_experiment):
     text = run_experiment(name, seeds=REAL[name])
     assert name != "classes_real" or "youtube" in text
     assert str(data_directory) not in text
 
 
 @pytest.mark.parametrize("name", ["classes_real", "rankings_real", "trees", "movies_regression"])
-def test_an_experiment_on_real_data_says_which_variable_names_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_on_real_data_says_which_variable_names_them(name, monkeypatch):
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     with pytest.raises(SystemExit, match="CONSILIENCE_DATA is not set"):
         importlib.import_module(f"experiments.{name}").main(["--quick"])
 
 
 @pytest.mark.parametrize("name", first_is_quick(BENCHMARKS.split()))
-def test_the_benchmark_writes_its_table(name: str, run_benchmark: Callable[[str], str]) -> None:
+def test_the_benchmark_writes_its_table(name, run_benchmark):
     run_benchmark(name)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_benchmark_of_engines_writes_its_table_and_finds_the_same_labels(
-    run_benchmark: Callable[[str], str],
-) -> None:
+def test_the_benchmark_of_engines_writes_its_table_and_finds_the_same_labels(run_benchmark):
     assert "missed" not in run_benchmark("engines")
 
 
-def test_experiments_and_benchmarks_use_public_names_only() -> None:
+def test_experiments_and_benchmarks_use_public_names_only():
     public = {"cs": {*cs.__all__, "__version__"}}
     public |= {f"cs.{name}": {*one.__all__} for name in cs.__all__ if isinstance(one := getattr(cs, name), ModuleType)}
     for script in SCRIPTS:
@@ -111,7 +107,7 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_measures_are_those_worked_out_by_hand(tables: ModuleType) -> None:
+def test_measures_are_those_worked_out_by_hand(tables):
     truth, predicted = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
     # class 0: precision 1, recall 2/3, F1 4/5; class 1: precision 1/2, recall 1, F1 2/3; class 2 does not occur
     assert tables.macro_f1(truth, predicted, 3) == pytest.approx((4 / 5 + 2 / 3) / 2)
@@ -128,15 +124,13 @@ def test_measures_are_those_worked_out_by_hand(tables: ModuleType) -> None:
     ("arguments", "words"),
     [(["--full"], "no larger size"), (["--seeds", "0"], "At least one"), (["--seeds", "-2"], "At least one")],
 )
-def test_an_option_that_would_change_nothing_is_refused(
-    tables: ModuleType, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_option_that_would_change_nothing_is_refused(tables, arguments, words, capsys):
     with pytest.raises(SystemExit):
         tables.read_settings("experiments.x", None, 5, 1, arguments)
     assert words in capsys.readouterr().err
 
 
-def test_the_oracle_sums_over_the_vote_that_a_copy_repeats() -> None:
+def test_the_oracle_sums_over_the_vote_that_a_copy_repeats():
     likelihood = importlib.import_module("experiments.label_draws").likelihood
     rng = np.random.default_rng(0)
     table, copied = rng.dirichlet(np.ones(3), (4, 3)), 0.6  # source, truth, vote
@@ -156,9 +150,7 @@ def test_the_oracle_sums_over_the_vote_that_a_copy_repeats() -> None:
             assert found[row, truth] == pytest.approx(total * alone)
 
 
-def test_snorkel_is_given_permutations_as_classes_and_its_answers_become_rankings(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_snorkel_is_given_permutations_as_classes_and_its_answers_become_rankings(monkeypatch, tmp_path):
     peer = importlib.import_module("experiments.snorkel_rankings")
     monkeypatch.setenv("CONSILIENCE_SNORKEL", str(tmp_path))
     with pytest.raises(SystemExit, match="has no bin/python"):
@@ -183,7 +175,7 @@ def test_snorkel_is_given_permutations_as_classes_and_its_answers_become_ranking
 
 @needs_torch
 @pytest.mark.slow
-def test_board_games_run_on_a_table_of_the_same_shape(run_experiment: Callable[..., str], tmp_path: Path) -> None:
+def test_board_games_run_on_a_table_of_the_same_shape(run_experiment, tmp_path):
     rng = np.random.default_rng(0)
     table = {name: rng.integers(1, 1000, 120).tolist() for name in board_games.FEATURES}
     table["average"] = rng.uniform(4, 9, 120).tolist()
@@ -194,7 +186,7 @@ def test_board_games_run_on_a_table_of_the_same_shape(run_experiment: Callable[.
     assert str(tmp_path) not in text
 
 
-def test_missing_data_stops_an_experiment_with_a_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_data_stops_an_experiment_with_a_reason(monkeypatch, tmp_path):
     games = importlib.import_module("experiments.board_games")
     monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path))
     with pytest.raises(SystemExit, match=r"Get it from kaggle\.com"):
@@ -210,7 +202,7 @@ def rankings() -> ModuleType:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 300, 1000])
-def test_intervals_of_ranking_weights_cover_at_their_nominal_rate(n: int, rankings: ModuleType) -> None:
+def test_intervals_of_ranking_weights_cover_at_their_nominal_rate(n, rankings):
     # 120 data sets of 6 correlated intervals, counted as 2 independent ones each: a share below 0.90 or above 0.99 has
     # probability below 0.002 if the true one is 0.95.
     errors, bounds = [], []

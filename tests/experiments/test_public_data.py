@@ -1,7 +1,5 @@
 """Readers of public data check what they read, and say where data comes from that is missing."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,7 +33,7 @@ def game_table(n: int = 40) -> dict[str, list]:
 
 
 @pytest.mark.parametrize("name", list(LOADERS))
-def test_missing_data_is_named_with_where_it_comes_from(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_missing_data_is_named_with_where_it_comes_from(name, tmp_path, monkeypatch):
     with pytest.raises(MissingDataError, match=rf"{name}.*Get it from ") as caught:
         LOADERS[name](tmp_path)
     assert isinstance(caught.value, FileNotFoundError)
@@ -47,7 +45,7 @@ def test_missing_data_is_named_with_where_it_comes_from(name: str, tmp_path: Pat
         LOADERS[name]()
 
 
-def test_a_table_with_other_columns_or_rows_is_refused(tmp_path: Path) -> None:
+def test_a_table_with_other_columns_or_rows_is_refused(tmp_path):
     (tmp_path / "crowd_affect").mkdir()
     path = tmp_path / "crowd_affect" / "affect.parquet"
     columns = {"emotion": ["joy"], "item": [1], "worker": ["w"], "response": [1.0]}
@@ -63,7 +61,7 @@ def test_a_table_with_other_columns_or_rows_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "folder"])
-def test_board_games_are_read_from_a_table_of_the_user(kind: str, tmp_path: Path) -> None:
+def test_board_games_are_read_from_a_table_of_the_user(kind, tmp_path):
     from pyarrow import csv
 
     table = pa.table(game_table())
@@ -81,7 +79,7 @@ def test_board_games_are_read_from_a_table_of_the_user(kind: str, tmp_path: Path
     np.testing.assert_array_equal(games.sources["owned"], games.features[:, games.feature_names.index("owned")])
 
 
-def test_a_table_without_ranked_games_is_refused(tmp_path: Path) -> None:
+def test_a_table_without_ranked_games_is_refused(tmp_path):
     table = game_table()
     table["Board Game Rank"] = ["Not Ranked"] * 40
     pq.write_table(pa.table(table), tmp_path / "games.parquet")
@@ -93,7 +91,7 @@ def test_a_table_without_ranked_games_is_refused(tmp_path: Path) -> None:
         public_data.load_board_games(tmp_path / "games.parquet")
 
 
-def test_unknown_sets_and_splits_and_sets_of_another_size_are_refused(tmp_path: Path) -> None:
+def test_unknown_sets_and_splits_and_sets_of_another_size_are_refused(tmp_path):
     (tmp_path / "wrench").mkdir()
     np.savez(tmp_path / "wrench" / "youtube.npz", L_train=np.zeros((3, 2)), y_train=np.zeros(3), label_names=["a", "b"])
     for name, split, error, message in (
@@ -107,7 +105,7 @@ def test_unknown_sets_and_splits_and_sets_of_another_size_are_refused(tmp_path: 
 
 
 @pytest.mark.data
-def test_films_are_read_once_each_with_their_sources(data_directory: Path) -> None:
+def test_films_are_read_once_each_with_their_sources(data_directory):
     films = public_data.load_movies()
     assert (len(films), len(public_data.load_movies(duplicates=True))) == (3188, 3252)
     assert len(np.unique(films.identifier)) == len(films)
@@ -120,7 +118,7 @@ def test_films_are_read_once_each_with_their_sources(data_directory: Path) -> No
 
 
 @pytest.mark.data
-def test_documents_lie_together_by_query(data_directory: Path) -> None:
+def test_documents_lie_together_by_query(data_directory):
     found = public_data.load_letor_mq2008()
     assert (len(found), len(found.rows)) == (15211, 784)
     assert all(len(np.unique(found.query[rows])) == len(np.unique(found.fold[rows])) == 1 for rows in found.rows)
@@ -129,7 +127,7 @@ def test_documents_lie_together_by_query(data_directory: Path) -> None:
 
 
 @pytest.mark.data
-def test_crowds_and_judges_have_the_sizes_of_their_descriptions(data_directory: Path) -> None:
+def test_crowds_and_judges_have_the_sizes_of_their_descriptions(data_directory):
     assert public_data.load_asset_judges().votes.labels.shape == (4500, 11)
     affect = public_data.load_crowd_affect()
     assert (len(np.unique(affect.emotion)), len(np.unique(affect.worker))) == (7, 38)
@@ -140,7 +138,7 @@ def test_crowds_and_judges_have_the_sizes_of_their_descriptions(data_directory: 
 
 @pytest.mark.data
 @pytest.mark.parametrize("name", public_data.WRENCH)
-def test_every_split_of_wrench_is_read(name: str, data_directory: Path) -> None:
+def test_every_split_of_wrench_is_read(name, data_directory):
     for split in ("train", "valid", "test"):
         found = public_data.load_wrench(name, split)
         assert found.matrix.max() < len(found.classes)

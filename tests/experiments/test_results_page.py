@@ -15,7 +15,7 @@ def results_page() -> ModuleType:
     return importlib.import_module("experiments.results_page")
 
 
-def test_the_readme_is_up_to_date_with_the_tables(results_page: ModuleType) -> None:
+def test_the_readme_is_up_to_date_with_the_tables(results_page):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme == results_page.put_in(readme, results_page.numbers()), "Run: python -m experiments.results_page"
     with pytest.raises(SystemExit, match="has lost the lines"):
@@ -29,14 +29,14 @@ def test_the_readme_is_up_to_date_with_the_tables(results_page: ModuleType) -> N
     assert f"seven items gave {unseen:.0%} of the pairs in the wrong order instead of {last:.0%}" in page
 
 
-def test_every_table_and_figure_of_the_paper_has_a_claim(results_page: ModuleType) -> None:
+def test_every_table_and_figure_of_the_paper_has_a_claim(results_page):
     places = " ".join(claim.where for claim in results_page.CLAIMS)
     # Figure 1 is the pipeline, tables 1 and 4 are a summary and a glossary.
     assert all(re.search(rf"Figures? [^;.]*\b{number}\b", places) for number in range(2, 10))
     assert all(re.search(rf"Tables? [^;.]*\b{number}\b", places) for number in (2, 3, 5, 6, 7))
 
 
-def test_every_table_with_a_plain_vote_beside_ours_is_compared_with_it(results_page: ModuleType) -> None:
+def test_every_table_with_a_plain_vote_beside_ours_is_compared_with_it(results_page):
     # never_worse lists its worst cases alone, and its own targets count them all
     compared = {one.file for one in results_page.AGAINST_PLAIN} | {"never_worse"}
     folder = ROOT / "experiments" / "results"
@@ -51,7 +51,7 @@ def test_every_table_with_a_plain_vote_beside_ours_is_compared_with_it(results_p
         assert file.beside(one.heading, one.ours, one.plain, one.settings), f"{one} finds nothing to compare"
 
 
-def test_rows_and_columns_are_set_beside_those_of_the_plain_vote(results_page: ModuleType) -> None:
+def test_rows_and_columns_are_set_beside_those_of_the_plain_vote(results_page):
     text = "## A\n|  | labels: mean | labels: ours | note |\n| --- | ---: | ---: | ---: |\n| 3 | 1.5 | 2.5 |  |\n"
     text += "## B\n|  | error | why |\n| --- | ---: | ---: |\n| films, ours | .2 | x |\n| films, mean | .3 ± 1 | y |\n"
     file = results_page.ResultsFile("some", text)
@@ -59,9 +59,7 @@ def test_rows_and_columns_are_set_beside_those_of_the_plain_vote(results_page: M
     assert file.beside("", "ours", "mean", "error") == [("B, films, ours, error", ".2", ".3 ± 1")]
 
 
-def test_the_page_is_up_to_date_and_the_check_fails_where_it_is_not(
-    results_page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_is_up_to_date_and_the_check_fails_where_it_is_not(results_page, tmp_path, monkeypatch):
     shown = (ROOT / "docs" / "explanation" / "results.md").read_text(encoding="utf-8")
     assert shown == results_page.page(), "Run: python -m experiments.results_page"
     assert "not run" not in shown.lower()

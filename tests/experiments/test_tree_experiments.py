@@ -3,7 +3,6 @@
 import gzip
 import importlib
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -42,8 +41,8 @@ def cached_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_experiment_on_real_parsers_reads_its_cache_and_counts_test_sets(
-    cached_parses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_experiment: Callable[..., str]
-) -> None:
+    cached_parses, tmp_path, monkeypatch, run_experiment
+):
     text = run_experiment("parsers", "--cache", str(cached_parses), seeds=2)
     assert "| ParTUT: **30 known sentences** |" in text
     assert "| EWT: udpipe-gum |" in text
@@ -55,7 +54,7 @@ def test_the_experiment_on_real_parsers_reads_its_cache_and_counts_test_sets(
     assert "on two thirds of the test sets: **holds**" in text  # independent parsers: the consensus beats each of them
 
 
-def test_a_parse_that_is_no_tree_becomes_the_nearest_one() -> None:
+def test_a_parse_that_is_no_tree_becomes_the_nearest_one():
     parsers = importlib.import_module("experiments.parsers")
     bank = cs.tables.read_conllu(conllu([np.array([0, 1, 0]), np.array([2, 0]), np.array([2, 3, 2, 0])]))
     checked, changed = parsers.as_trees(bank)
@@ -64,7 +63,7 @@ def test_a_parse_that_is_no_tree_becomes_the_nearest_one() -> None:
     assert kept == [2, 2, 3]
 
 
-def test_the_experiment_on_real_parsers_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_experiment_on_real_parsers_says_what_is_missing(tmp_path):
     with pytest.raises(SystemExit, match="fewer than three parsers for some test set of every language"):
         importlib.import_module("experiments.parsers").main(["--quick", "--cache", str(tmp_path)])
     with pytest.raises(SystemExit, match="--cache needs a folder"):
@@ -99,16 +98,14 @@ def script() -> ModuleType:
 
 
 @pytest.mark.parametrize(("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy")])
-def test_a_missing_package_is_named_with_the_command_that_installs_it(
-    script: ModuleType, family: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_package_is_named_with_the_command_that_installs_it(script, family, package, monkeypatch):
     monkeypatch.setitem(sys.modules, package.partition(".")[0], None)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingPackageError, match=rf"needs {package}.*pip install 'consilience\[parsers\]'"):
         script.FAMILIES[family].train([script.Sentence(["a"], ["X"], [0], ["root"])], 0)
 
 
-def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_data_is_named(script, tmp_path, monkeypatch):
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     with pytest.raises(SystemExit, match="CONSILIENCE_DATA is not set"):
         script.main(["--quick"])
@@ -117,7 +114,7 @@ def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: 
         script.main(["--quick", "--cache", str(tmp_path)])
 
 
-def test_each_language_has_a_table_of_its_own_that_names_the_command(script: ModuleType, tmp_path: Path) -> None:
+def test_each_language_has_a_table_of_its_own_that_names_the_command(script, tmp_path):
     given = script.read_arguments(["--results", str(tmp_path)])
     row = ["udpipe-cltt", "words", "13,894", "250", "(76.3)", "(71.2)", "68.1", "53.8", "67.5", "57.3", "0"]
     script.write_table(given, "cs", ["cltt", "fictree"], [row])
@@ -131,9 +128,7 @@ def test_each_language_has_a_table_of_its_own_that_names_the_command(script: Mod
 @pytest.mark.parametrize(
     ("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy"), ("spacy-upos", "spacy")]
 )
-def test_a_real_parser_learns_the_sentences_it_is_shown(
-    script: ModuleType, family: str, package: str, tmp_path: Path
-) -> None:
+def test_a_real_parser_learns_the_sentences_it_is_shown(script, family, package, tmp_path):
     pytest.importorskip(package)
     sentences = [block.sentence for block in script.read_blocks(SENTENCES.splitlines(), "x")]
     sentences.append(

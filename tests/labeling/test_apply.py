@@ -182,8 +182,7 @@ def test_rankings_are_stacked_over_chunks_and_ragged_ones_are_objects():
 
     full = [["aa", "b", "ccc"], ["a", "bb", "ccc"], ["aaa", "bb", "c"]]
     votes = cs.apply(by_length, full, cs.Rankings(3), chunk_rows=2)
-    assert votes.labels.shape == (3, 1, 3)
-    assert votes.labels[:, 0].tolist() == [[1, 2, 0], [2, 1, 0], [0, 1, 2]]
+    assert (votes.labels.shape, votes.labels[:, 0].tolist()) == ((3, 1, 3), [[1, 2, 0], [2, 1, 0], [0, 1, 2]])
     ragged = cs.apply(by_length, [*full, ["a"]], cs.Rankings(None), chunk_rows=2)
     assert ragged.labels.shape == (4, 1)
     assert [list(label) for label in ragged.labels[:, 0]] == [[1, 2, 0], [2, 1, 0], [0, 1, 2], [0]]
@@ -211,8 +210,7 @@ def test_functions_that_fail_abstain_and_are_counted(n_jobs):
         [True, True, False, False, True, True],  # a batch abstains on its chunk
     ]
     assert result.faults.columns["source"] == ["fails_on_three", "<lambda>", "no_fours"]
-    assert result.faults.columns["rows"] == [2, 1, 2]
-    assert result.faults.columns["first_row"] == [2, 5, 2]
+    assert (result.faults.columns["rows"], result.faults.columns["first_row"]) == ([2, 1, 2], [2, 5, 2])
     assert result.faults.columns["first_error"][0] == "ValueError: three is too much"
     assert "label 5 is not a class 0 .. 4" in result.faults.columns["first_error"][1]
     assert "three is too much" in repr(result.faults)
@@ -288,8 +286,7 @@ def test_functions_of_snorkel_are_taken_as_they_are():
         SnorkelFunction("prepared", lambda point: 0 if "hi" in point.lowered else -1, [lower]),
     ]
     votes = cs.apply(functions, pd.DataFrame({"text": ["FREE", "Hi"]}))
-    assert votes.sources == ("plain", "prepared")
-    assert votes.observed.tolist() == [[True, False], [False, True]]
+    assert (votes.sources, votes.observed.tolist()) == (("plain", "prepared"), [[True, False], [False, True]])
     assert votes.labels[votes.observed].tolist() == [1, 0]
 
 

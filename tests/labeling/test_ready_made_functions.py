@@ -51,8 +51,7 @@ def test_thresholds_are_open_ends(make):
 
 def test_a_column_votes_what_stands_in_it_or_the_ranking_by_the_numbers_in_a_cell(make):
     votes = cs.apply(labeling.from_column("x"), make({"x": [1.5, None, 3.0]}), cs.Scores())
-    assert votes.sources == ("x",)
-    assert votes.observed[:, 0].tolist() == [True, False, True]
+    assert (votes.sources, votes.observed[:, 0].tolist()) == (("x",), [True, False, True])
     assert votes.labels[votes.observed].tolist() == [1.5, 3.0]
     data = make({"prices": [[3.0, 1.0, 2.0], [1.0, 1.0, 0.5], None]})
     votes = cs.apply(labeling.from_column("prices", ranks="largest first"), data, cs.Rankings(3))
@@ -66,8 +65,7 @@ def test_annotations_are_looked_up_by_item(make):
     by_frame = labeling.from_annotations(pd.DataFrame({"id": [2, 3], "said": ["cat", None]}), "id", "ann", label="said")
     votes = cs.apply([by_mapping, by_frame], data)
     assert votes.observed.tolist() == [[False, False], [True, True], [False, False]]
-    assert votes.labels[1].tolist() == ["cat", "cat"]
-    assert votes.sources == ("annotations", "ann")
+    assert (votes.labels[1].tolist(), votes.sources) == (["cat", "cat"], ("annotations", "ann"))
 
 
 @pytest.fixture(scope="module")

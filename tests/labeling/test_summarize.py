@@ -11,15 +11,13 @@ SPACE = cs.Classes(["a", "b"])
 
 def test_the_numbers_are_those_worked_out_by_hand():
     columns = cs.summarize(VOTES, SPACE, gold=["a", "b", None, "b"]).columns
-    assert columns["votes"] == [3, 2, 3]
-    assert columns["coverage"] == [0.75, 0.5, 0.75]
+    assert (columns["votes"], columns["coverage"]) == ([3, 2, 3], [0.75, 0.5, 0.75])
     assert columns["overlaps"] == [0.75, 0.5, 0.5]
     # Source 0: in conflict with source 2 on item 0 and with source 1 on item 2.
     assert columns["conflicts"] == [0.5, 0.5, 0.25]
     # Source 0: a-a and a-b, b-b, b-a. Source 1: a-a and a-b, a-b. Source 2: b-a and b-a, b-b.
     assert columns["cost_to_others"] == pytest.approx([2 / 4, 2 / 3, 2 / 3])
-    assert columns["labels"] == [2, 1, 2]
-    assert columns["polarity"] == ["a, b", "a", "a, b"]
+    assert (columns["labels"], columns["polarity"]) == ([2, 1, 2], ["a, b", "a", "a, b"])
     assert columns["known"] == [2, 1, 3]
     assert columns["true_cost"] == pytest.approx([0.0, 0.0, 2 / 3])
     assert columns["accuracy"] == pytest.approx([1.0, 1.0, 1 / 3])
@@ -40,12 +38,9 @@ def test_without_a_space_labels_are_equal_or_not():
 def test_a_source_alone_and_one_that_is_silent_have_no_cost():
     votes = cs.Votes.from_array([[0, None], [1, None]])
     columns = cs.summarize(votes, cs.Classes(2), gold=[None, None]).columns
-    assert columns["cost_to_others"] == [None, None]
-    assert columns["conflicts"] == [0.0, 0.0]
-    assert columns["labels"] == [2, 0]
-    assert columns["polarity"] == ["0, 1", "none"]
-    assert columns["true_cost"] == [None, None]
-    assert columns["accuracy"] == [None, None]
+    assert (columns["cost_to_others"], columns["conflicts"]) == ([None, None], [0.0, 0.0])
+    assert (columns["labels"], columns["polarity"]) == ([2, 0], ["0, 1", "none"])
+    assert (columns["true_cost"], columns["accuracy"]) == ([None, None], [None, None])
     assert " - " in repr(cs.summarize(votes, cs.Classes(2)))
 
 

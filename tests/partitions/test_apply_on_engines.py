@@ -129,8 +129,7 @@ def test_votes_on_a_dask_frame_are_a_dask_frame(client):
     frame = dd.from_pandas(texts().to_pandas(), npartitions=3)
     votes = apply_frame(FUNCTIONS, frame, SPACE, item="key")
     assert isinstance(votes, dd.DataFrame)
-    assert votes.npartitions == 3
-    assert votes.columns.tolist() == ["item", "long", "has_digit", "late", "rare"]
+    assert (votes.npartitions, votes.columns.tolist()) == (3, ["item", "long", "has_digit", "late", "rare"])
     same(expected(), DaskPartitions(votes, SPACE, client=client))
     with pytest.raises(UnsupportedError, match="apply_frame"):
         cs.apply(FUNCTIONS, frame, SPACE)

@@ -100,8 +100,7 @@ def test_prodigy_spans_choices_boxes_and_accepted_tasks(tmp_path):
     model = cs.LabelModel(spans.space, method="majority").fit(spans.votes)
     tables.write_prodigy(tmp_path / "out.jsonl", model, spans.votes, spans)
     first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
-    assert first["text"] == "Text 1"
-    assert first["spans"][0]["label"] == "PER"
+    assert (first["text"], first["spans"][0]["label"]) == ("Text 1", "PER")
 
 
 @quietly

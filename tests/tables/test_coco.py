@@ -24,8 +24,7 @@ def test_images_without_boxes_are_empty_votes_and_unlisted_ones_abstentions():
     )
     assert read.space.classes == ("car", "person")
     assert read.votes.observed.tolist() == [[True, True], [True, True], [True, False]]
-    assert read.votes.labels[0, 0] == [(10.0, 20.0, 40.0, 60.0, "car")]
-    assert read.votes.labels[1, 0] == []
+    assert (read.votes.labels[0, 0], read.votes.labels[1, 0]) == ([(10.0, 20.0, 40.0, 60.0, "car")], [])
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")

@@ -28,8 +28,7 @@ OTHER = GOLD.replace("\t4\tadvmod\t_", "\t2\tneg\t_")
 
 def test_heads_are_those_of_the_words_alone_and_their_consensus_is_written(tmp_path):
     bank = cs.tables.read_conllu({"gold": GOLD, "other": OTHER})
-    assert bank.sources == ("gold", "other")
-    assert bank.votes.items.tolist() == ["a-1", "a-2"]
+    assert (bank.sources, bank.votes.items.tolist()) == (("gold", "other"), ["a-1", "a-2"])
     assert [tree.tolist() for tree in bank.trees("other")] == [[4, 4, 2, 0], [0]]
     assert bank.relations == ("advmod", "aux", "neg", "nsubj", "root")
     assert bank.votes_with_relations.labels[0, 1].tolist() == [[4, 3], [4, 1], [2, 2], [0, 4]]
@@ -51,8 +50,7 @@ def test_what_is_written_keeps_all_but_the_tree(tmp_path, name):
     assert (gzip.decompress(data) if name.endswith(".gz") else data).decode() == GOLD
     cs.tables.write_conllu(tmp_path / name, bank.sentences, [[4, 4, 2, 0], [0]])
     again = cs.tables.read_conllu(tmp_path / name)
-    assert again.sources == ("out",)
-    assert again.trees()[0].tolist() == [4, 4, 2, 0]
+    assert (again.sources, again.trees()[0].tolist()) == (("out",), [4, 4, 2, 0])
     assert again.sentences[0].lines[4] == bank.sentences[0].lines[4]  # the range
     assert again.sentences[0].relations == bank.sentences[0].relations
     assert [path.name for path in tmp_path.iterdir()] == [name]  # nothing temporary is left

@@ -118,10 +118,8 @@ def test_faults_are_counted_by_judge_and_reason():
     assert table.votes.labels[table.votes.observed].tolist() == [7.0, 6.0, 5.0, 3.0]
     found = {key: tuple(values) for key, values in table.faults.columns.items()}
     assert found["source"] == ("big", "small", "small")
-    assert found["reason"] == ("another scale", "no answer", "refused")
-    assert found["cells"] == (1, 2, 1)
-    assert found["first_item"] == ("p3", "p1", "p2")
-    assert found["example"] == ("4/5", "N/A", "I cannot")
+    assert (found["reason"], found["cells"]) == (("another scale", "no answer", "refused"), (1, 2, 1))
+    assert (found["first_item"], found["example"]) == (("p3", "p1", "p2"), ("4/5", "N/A", "I cannot"))
     assert "4 replies unread" in repr(table)
 
 
@@ -166,8 +164,7 @@ def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
     model = cs.LabelModel(table.space, method="majority", dependencies=table.votes.repeated_pairs)
     assert model.fit(table.votes).predict(table.votes).shape == (6,)
     averaged = read_judges(frame, repeats="average").votes
-    assert averaged.sources == ("a", "b", "c")
-    assert averaged.labels[2].tolist() == [2.5, 2.0, 2.0]
+    assert (averaged.sources, averaged.labels[2].tolist()) == (("a", "b", "c"), [2.5, 2.0, 2.0])
     counted = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))  # without a column
     assert counted.votes.sources == ("a #1", "a #2", "b")
     assert counted.votes.repeated_pairs == (("a #1", "a #2"),)
@@ -203,8 +200,7 @@ def test_comparison_shown_in_both_orders_is_one_item():
         {"prompt": "p", "judge": "n", "model_a": "x", "model_b": "y", "winner": None},
     ]
     table = read_judges(rows)
-    assert table.kind == "pairwise"
-    assert table.space.names == ("first", "second", "tie")
+    assert (table.kind, table.space.names) == ("pairwise", ("first", "second", "tie"))
     assert table.votes.labels.tolist() == [["first", "second", "first", "tie", None]]
     assert table.keys.to_pylist() == [{"item": "p", "first": "x", "second": "y"}]
     assert table.faults.columns["reason"] == ["no reply"]
@@ -217,8 +213,7 @@ def test_winners_may_be_numbers_or_names_that_are_numbers():
         assert read_judges(rows[:2]).votes.labels[:, 0].tolist() == ["first", "second"]
     rows = [{"judge": "j", "first": 3, "second": 5, "winner": 5}, {"judge": "k", "first": 5, "second": 3, "winner": 5}]
     table = read_judges(rows)
-    assert table.votes.labels.tolist() == [["second", "second"]]
-    assert table.votes.items.tolist() == ["3 | 5"]
+    assert (table.votes.labels.tolist(), table.votes.items.tolist()) == ([["second", "second"]], ["3 | 5"])
 
 
 def test_rankings_keep_their_names_and_items_may_have_names_of_their_own():

@@ -112,8 +112,7 @@ def test_skipped_tasks_abstain_until_they_are_done_and_tasks_without_annotations
 def test_ground_truth_is_gold_and_does_not_vote():
     tasks = [task(1, choice(1, "a"), choice(9, "b", ground_truth=True)), task(2, choice(1, "b"))]
     export = cs.tables.read_label_studio(tasks)
-    assert export.votes.sources == ("annotator 1",)
-    assert export.gold[0].tolist() == ["b", None]
+    assert (export.votes.sources, export.gold[0].tolist()) == (("annotator 1",), ["b", None])
     assert export.gold[1].tolist() == [True, False]
     model = cs.LabelModel(export.space, method="majority")
     with pytest.warns(cs.exceptions.ConsilienceWarning):

@@ -28,8 +28,7 @@ def written(tmp_path, name, text):
 def test_wide_table_has_a_source_per_column_and_ids_by_name(tmp_path):
     votes = read_votes(written(tmp_path, "v.csv", "id,ann,bob\nx1,cat,\nx2,dog,NA\n"), strict=True)
     assert (votes.sources, votes.items.tolist()) == (("ann", "bob"), ["x1", "x2"])
-    assert votes.observed.tolist() == [[True, False], [True, True]]
-    assert votes.labels[1, 1] == "NA"
+    assert (votes.observed.tolist(), votes.labels[1, 1]) == ([[True, False], [True, True]], "NA")
 
 
 @pytest.mark.parametrize(
@@ -38,8 +37,7 @@ def test_wide_table_has_a_source_per_column_and_ids_by_name(tmp_path):
 )
 def test_long_table_is_known_by_the_names_other_tools_use(tmp_path, header):
     votes = read_votes(written(tmp_path, "v.csv", f"{header}\nx,ann,1\nx,bob,2\ny,bob,3\n"))
-    assert votes.sources == ("ann", "bob")
-    assert votes.labels[votes.observed].tolist() == [1, 2, 3]
+    assert (votes.sources, votes.labels[votes.observed].tolist()) == (("ann", "bob"), [1, 2, 3])
 
 
 def test_columns_of_other_names_and_the_value_that_abstains_are_given(tmp_path):
@@ -363,12 +361,10 @@ def test_conversion_says_what_it_cannot_do(tmp_path):
 def test_frames_of_crowd_kit_are_read_as_they_are(make, source):
     frame = make({"task": ["t1", "t1", "t2"], source: ["w1", "w2", "w2"], "label": ["cat", "dog", "cat"]})
     votes = cs.read_votes(frame)
-    assert votes.sources == ("w1", "w2")
-    assert votes.items.tolist() == ["t1", "t2"]
+    assert (votes.sources, votes.items.tolist()) == (("w1", "w2"), ["t1", "t2"])
     assert votes.labels[votes.observed].tolist() == ["cat", "dog", "cat"]
     wide = cs.read_votes(make({"id": ["x", "y"], "ann": [1, None], "bob": [0, 1]}))
-    assert wide.labels.dtype.kind == "i"
-    assert wide.observed.tolist() == [[True, True], [False, True]]
+    assert (wide.labels.dtype.kind, wide.observed.tolist()) == ("i", [[True, True], [False, True]])
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,7 @@ WRITERS = {
 def test_every_format_gives_the_same_votes_and_the_same_receipt(tmp_path, name):
     WRITERS[name](tmp_path / name, MESSY)
     votes = read_votes(tmp_path / name, cs.Scores(range=(1, 10)), drop=["question"])
-    assert votes.sources == ("strict", "kind", "odd")
-    assert votes.items.tolist() == ["a1", "a2", "a3", "a4"]
+    assert (votes.sources, votes.items.tolist()) == (("strict", "kind", "odd"), ["a1", "a2", "a3", "a4"])
     assert votes.observed.tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 0], [0, 1, 1]]
     assert votes.labels[votes.observed].tolist() == [7, 8, 6, 9, 4, 3, 2]
     receipt = votes.receipt
@@ -68,8 +67,7 @@ def test_scale_is_the_one_that_cells_name_and_texts_that_were_voted_on_are_left_
     ]
     csv_of(tmp_path / "v.csv", rows)
     votes = read_votes(tmp_path / "v.csv")
-    assert votes.receipt.left_out == ("question",)
-    assert votes.receipt.reasons["outside 1-10"] == 4
+    assert (votes.receipt.left_out, votes.receipt.reasons["outside 1-10"]) == (("question",), 4)
     assert cs.tables.guess_space(votes).space == cs.Scores(range=(1, 10))
     with refused(FileFormatError, "'strict' mixes numbers and text", "'N/A'"):
         read_votes(tmp_path / "v.csv", sources=["strict", "kind"], abstain="I cannot rate this.", strict=True)
@@ -121,8 +119,7 @@ def test_decimal_sign_is_the_one_that_makes_numbers_of_most_cells(tmp_path, cell
 def test_decimal_sign_that_is_named_is_not_guessed(tmp_path):
     (tmp_path / "v.csv").write_text("id;ann;bob\nx;1,234;1,5\ny;2;3,5\nz;3;4\n")
     votes = read_votes(tmp_path / "v.csv", cs.Scores(), decimal=",", strict=True)
-    assert votes.labels.tolist() == [[1.234, 1.5], [2.0, 3.5], [3.0, 4.0]]
-    assert votes.receipt.notes == ()
+    assert (votes.labels.tolist(), votes.receipt.notes) == ([[1.234, 1.5], [2.0, 3.5], [3.0, 4.0]], ())
     points = read_votes(tmp_path / "v.csv", cs.Scores(), decimal=".")
     assert points.receipt.reasons == {"not a number": 2}
     assert points.labels[points.observed].tolist() == [1234, 2, 3, 4]
@@ -227,8 +224,7 @@ def test_column_of_ids_is_the_likeliest_and_is_named(tmp_path, columns, options,
 def test_first_column_of_names_beside_orders_is_that_of_the_ids(tmp_path):
     (tmp_path / "v.csv").write_text("q,ann,bob\nq1,a > b,b > a\nq2,c > d,d > c\n")
     votes = read_votes(tmp_path / "v.csv")
-    assert votes.sources == ("ann", "bob")
-    assert votes.items.tolist() == ["q1", "q2"]
+    assert (votes.sources, votes.items.tolist()) == (("ann", "bob"), ["q1", "q2"])
 
 
 def test_labels_that_are_mostly_unknown_are_refused_as_the_wrong_label_type(tmp_path):
@@ -264,8 +260,7 @@ def test_repeated_votes_are_merged_after_their_cells_are_read(tmp_path):
         for repeats, first in (("average", 7), ("first", 8), ("last", 6)):
             votes = read_votes(tmp_path / "v.csv", repeats=repeats)
             assert votes.labels.tolist() == [[first, 4], [2, 3], [9, 9]]
-            assert votes.receipt.used == 6
-            assert votes.receipt.reasons == {"'N/A'": 1}
+            assert (votes.receipt.used, votes.receipt.reasons) == (6, {"'N/A'": 1})
         apart = read_votes(tmp_path / "v.csv", repeats="separate")
         assert apart.sources[:2] == ("ann #1", "ann #2")
         assert (apart.receipt.used, apart.receipt.merged) == (8, 0)

@@ -30,8 +30,7 @@ def test_training_set_leaves_out_items_without_votes(classes):
     data = cs.tables.training_set(classes, cs.Votes.from_matrix(TABLE, items=[f"x{row}" for row in range(40)]))
     assert data.X is None
     assert len(data) == 30
-    assert data.items[:4].tolist() == ["x0", "x1", "x3", "x4"]
-    assert data.y[:3].tolist() == [0, 1, 0]
+    assert (data.items[:4].tolist(), data.y[:3].tolist()) == (["x0", "x1", "x3", "x4"], [0, 1, 0])
     confidence = classes.confidence(TABLE)
     assert data.sample_weight[:3] == pytest.approx(confidence[[0, 1, 3]])
     data = cs.tables.training_set(classes, TABLE, np.where(TABLE[:, :1] == 1, 1.0, -1.0))
@@ -100,13 +99,10 @@ def test_rankings_of_numbers_pair_candidates_and_ties_make_no_pairs():
 
 def test_groups_have_sizes_and_relevance_from_the_top_down_to_zero(ranked):
     groups = cs.tables.ranking_groups([[0, 2, 1], [1, 0, -1], [0, 0]])
-    assert groups.relevance.tolist() == [2, 0, 1, 0, 1, 0, 0]
-    assert groups.sizes.tolist() == [3, 2, 2]
-    assert groups.rows.tolist() == [0, 1, 2, 3, 4, 6, 7]
-    assert groups.items.tolist() == [0, 1, 2]
+    assert (groups.relevance.tolist(), groups.sizes.tolist()) == ([2, 0, 1, 0, 1, 0, 0], [3, 2, 2])
+    assert (groups.rows.tolist(), groups.items.tolist()) == ([0, 1, 2, 3, 4, 6, 7], [0, 1, 2])
     long = cs.tables.ranking_groups([list(range(50))])
-    assert long.relevance[:3].tolist() == [30, 29, 28]
-    assert long.relevance[30:].tolist() == [0] * 20
+    assert (long.relevance[:3].tolist(), long.relevance[30:].tolist()) == ([30, 29, 28], [0] * 20)
     assert cs.tables.ranking_groups([[0, 1, 2, 3]], levels=2).relevance.tolist() == [1, 0, 0, 0]
     modelled = cs.tables.ranking_groups(ranked, RANKINGS)
     assert modelled.relevance[:6].tolist() == [2, 1, 0, 0, 1, 2]

@@ -180,7 +180,9 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
     texts = replace(table, optional=frozenset()).shown()
     flags = _flags(evidence)
     loudest = max(float(np.abs(weight).max(initial=0.0)), EQUAL)
-    fields = [name for part in list(model.summary.parts)[:MAX_FIELDS] for name in table.columns if _is_of(name, part)]
+    fields = [
+        name for part in list(model.summary.parts)[:MAX_FIELDS] for name in table.columns if name.startswith(f"{part} ")
+    ]
     constant = {name for name in table.optional if len({*map(str, table.columns[name])}) == 1 < len(order)}
     extra = [*model.summary.columns, *(name for name in fields if not name.endswith(("_low", "_high", "_error")))]
 
@@ -210,10 +212,6 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
         "n_shown": len(order),
         "any_flag": bool(marked),
     }
-
-
-def _is_of(name: str, part: str) -> bool:
-    return name.startswith(f"{part} ")
 
 
 def _key(table: SourceTable, title: str, place: int) -> float:
@@ -255,18 +253,15 @@ def habits(evidence: Evidence) -> dict[str, Any]:
 
 
 def _contested_columns(contested: list[Item]) -> dict[str, list[Any]]:
+    shown = dict.fromkeys(name for item in contested for name in item.content)
     return {
         "item": [item.name for item in contested],
         "label": [plain_text(item.label) for item in contested],
         "confidence": [f"{item.confidence:.6g}" for item in contested],
         "plain_vote": ["" if item.plain is None else plain_text(item.plain) for item in contested],
         "n_votes": [len(item.votes) + item.unlisted for item in contested],
-        **{name: [item.content.get(name, "") for item in contested] for name in _shown_names(contested)},
+        **{name: [item.content.get(name, "") for item in contested] for name in shown},
     }
-
-
-def _shown_names(contested: list[Item]) -> list[str]:
-    return list(dict.fromkeys(name for item in contested for name in item.content))
 
 
 def _download(columns: Mapping[str, list[Any]]) -> str:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from spaces import TORUS
 
 import consilience as cs
 
@@ -95,19 +96,6 @@ def test_confidence_in_rotations_is_the_share_of_the_squared_angle_that_is_avoid
     chance = space.cost(truth, truth[rng.permutation(600)]).mean()
     avoided = 1.0 - space.cost(space.as_batch(model.predict(votes)), truth).mean() / chance
     assert abs(model.confidence(votes).mean() - avoided) < 0.035
-
-
-def _wrapped(angle):
-    return (angle + np.pi) % (2.0 * np.pi) - np.pi
-
-
-TORUS = cs.Manifold(
-    exp=lambda points, tangents: _wrapped(points + tangents),
-    log=lambda points, others: _wrapped(others - points),
-    distance=lambda left, right: np.linalg.norm(_wrapped(left - right), axis=1),
-    random=lambda k, rng: rng.uniform(-np.pi, np.pi, (k, 2)),
-    name="torus",
-)
 
 
 @pytest.mark.parametrize(

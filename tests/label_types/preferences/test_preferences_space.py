@@ -69,9 +69,6 @@ def test_ranks_are_known_even_if_the_unit_of_the_scores_is_not(judges):
     assert np.mean(widths) < 2.7
 
 
-# --- labels -----------------------------------------------------------------------------------------
-
-
 def test_distance_is_the_share_of_pairs_in_opposite_order_and_a_tie_is_half_wrong():
     space = cs.Preferences()
     left = space.as_batch([["a", "b", "c"]] * 3)
@@ -131,9 +128,6 @@ def test_wrong_items_are_refused(items, message):
         cs.Preferences(["a", "b", "c"]).as_batch([["a", "d"]])
     with pytest.raises(InvalidLabelError, match="Use Preferences"):
         cs.Rankings(["a", "b"]).as_batch([[one("a", "b", "first")]])
-
-
-# --- what is learned ---------------------------------------------------------------------------------
 
 
 def test_an_arena_is_ranked_and_judges_told_apart():
@@ -291,9 +285,6 @@ def test_judges_of_another_taste_do_not_win_by_repeating_half_of_their_answers()
     # On 100 draws, these among them, the gain is .20 with a deviation of .05, but for one that loses .36. Two such
     # draws of six would be needed to fail, which happens once in about 700.
     assert np.mean(gains) > 0.05
-
-
-# --- tables ----------------------------------------------------------------------------------------------
 
 
 def test_outcomes_are_read_in_all_spellings():

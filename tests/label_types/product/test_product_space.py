@@ -112,10 +112,8 @@ def test_tables_of_columns_become_records():
     )
     assert made.shape == (2, 2)
     assert made[0, 1] is None
-    assert made[1, 1] == {"topic": 2}
-    assert made[0, 0].keys() == {"stars", "topic", "order"}
-    assert made[1, 0]["stars"] == -1.0
-    assert made[1, 0]["order"].tolist() == [1, 0]
+    assert (made[1, 1], made[0, 0].keys()) == ({"topic": 2}, {"stars", "topic", "order"})
+    assert (made[1, 0]["stars"], made[1, 0]["order"].tolist()) == (-1.0, [1, 0])
     # -1 is a score where nothing rules it out.
     for space, first in ((cs.Scores(), {"stars": -1}), (cs.Scores(range=(1, 5)), None)):
         assert cs.Product(stars=space).records(stars=np.array([[-1, 3]]))[0, 0] == first

@@ -42,9 +42,6 @@ def cost_of(margins, r, sizes, positions):
     return (np.abs(margins) * (contradicted & exist)).sum(axis=1)
 
 
-# --- kernels ----------------------------------------------------------------------------------------------
-
-
 def random_matrix(seed, size, zeros):
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.normal(size=(size, size)) * (rng.random((size, size)) >= zeros), 1)
@@ -72,9 +69,6 @@ def test_the_recursion_finds_the_optimum_and_the_bound_and_the_search_enclose_it
     assert cycle_bound(matrix.copy()) - 1e-12 <= optimum <= searched + 1e-12
 
 
-# --- as users call it -------------------------------------------------------------------------------------
-
-
 def distance_to(positions, rankings, weights) -> float:
     """Add up the weighted distances of one ranking to some rankings."""
     distances = Rankings(None).distance(np.asarray(rankings), np.tile(positions, (len(rankings), 1)))
@@ -85,8 +79,7 @@ def test_a_worked_example():
     result = kemeny([[0, 1, 2], [0, 2, 1], [1, 0, 2]])
     assert result.positions.tolist() == [[0, 1, 2]]
     assert result.cost.tolist() == result.lower_bound.tolist() == [2.0]
-    assert result.optimal.tolist() == [True]
-    assert result.gap.tolist() == [0.0]
+    assert (result.optimal.tolist(), result.gap.tolist()) == ([True], [0.0])
     # Borda prefers 1 (second at worst); by majority 0 beats both others.
     rankings = np.array([[0, 1, 2]] * 3 + [[2, 0, 1]] * 2)
     assert borda(rankings).tolist() == [[1, 0, 2]]

@@ -16,9 +16,6 @@ positions_from_top_k, positions_from_pairs = Rankings.positions_from_top_k, Rank
 DRINKS = ["milk", "juice", "tea", "water"]
 
 
-# --- orders ------------------------------------------------------------------------------------------
-
-
 def test_orders_of_numbers_and_names():
     assert positions_from_orders([[2, 0, 1]]).tolist() == [[1, 2, 0]]
     assert positions_from_orders([[2, 0]], items=4).tolist() == [[1, -1, 0, -1]]
@@ -70,9 +67,6 @@ def test_what_is_no_order_is_refused_with_its_place(orders, items, parts):
         positions_from_orders(orders, items)
 
 
-# --- top-k -------------------------------------------------------------------------------------------
-
-
 def test_top_k_puts_the_others_last_and_not_out_of_sight():
     lists = [["tea"], ["water", "milk"], [("tea", "milk"), "juice", "water"]]
     assert positions_from_top_k(lists, DRINKS).tolist() == [[1, 1, 0, 1], [1, 2, 2, 0], [0, 1, 0, 2]]
@@ -80,9 +74,6 @@ def test_top_k_puts_the_others_last_and_not_out_of_sight():
     assert positions_from_top_k([[[0], None]], 3).tolist() == [[[0, 1, 1], [-1, -1, -1]]]
     with refused(InvalidLabelError, "Row 1: the order is empty"):
         positions_from_top_k([[0], []], 3)
-
-
-# --- scores ------------------------------------------------------------------------------------------
 
 
 def test_scores_in_either_direction_and_their_ties():
@@ -128,9 +119,6 @@ def test_scores_that_are_none_are_refused_with_their_place():
     for tolerance in (-1.0, np.nan):
         with refused(UnsupportedError, "tie_tolerance="):
             positions_from_scores([[1, 2]], tie_tolerance=tolerance)
-
-
-# --- pairs -------------------------------------------------------------------------------------------
 
 
 def test_pairs_settle_an_order_directly_or_through_others():
@@ -192,8 +180,6 @@ def test_pairs_that_make_no_ranking_are_refused_with_their_place(pairs, ties, pa
         positions_from_pairs([good], DRINKS, ties=[[], []])
 
 
-# --- PrefLib -----------------------------------------------------------------------------------------
-
 TOI = """# FILE NAME: 00001.toi
 # NUMBER ALTERNATIVES: 4
 # ALTERNATIVE NAME 1: black tea
@@ -209,14 +195,12 @@ TOI = """# FILE NAME: 00001.toi
 def test_preflib_text_is_read_with_counts_and_names():
     profile = Rankings.read_preflib(TOI)
     assert profile.positions.tolist() == [[0, 1, 2, 2], [0, -1, -1, 0], [-1, -1, 0, -1]]
-    assert profile.counts.tolist() == [3, 2, 1]
-    assert profile.names == ("black tea", "milk", "3", "juice: orange")
+    assert (profile.counts.tolist(), profile.names) == ([3, 2, 1], ("black tea", "milk", "3", "juice: orange"))
     assert Rankings(profile.names).n_items == 4
     favorites = Rankings.read_preflib(TOI, unlisted="below")
     assert favorites.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]
     bare = Rankings.read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
-    assert bare.positions.tolist() == [[1, 0, 2], [0, -1, 1]]
-    assert bare.names == ("1", "2", "3")
+    assert (bare.positions.tolist(), bare.names) == ([[1, 0, 2], [0, -1, 1]], ("1", "2", "3"))
     with refused(UnsupportedError, "unlisted='last'", "'below'"):
         Rankings.read_preflib("1: 1,2\n", unlisted="last")
 

@@ -52,9 +52,6 @@ def test_margins_buckets_and_expected_discordances_by_hand():
     assert lost == pytest.approx([0.1 + 0.2, 0.9 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6])
 
 
-# --- pair probabilities -----------------------------------------------------------------------------------
-
-
 def by_enumeration(margins, r, size):
     """Return P(i before j) of one row."""
     probability = np.full(len(margins), 0.5)

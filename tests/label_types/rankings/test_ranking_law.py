@@ -39,9 +39,6 @@ def simulated(space, n, weights, seed=0, coverage=1.0):
     return cs.simulate(space, truth, weights, rng, coverage=coverage), truth
 
 
-# --- posterior --------------------------------------------------------------------------------------------
-
-
 def test_pair_probabilities_equal_enumeration_with_partial_and_tied_votes():
     votes = np.array([[[0, 1, 2, 3], [1, 0, -1, 2], [0, 0, 1, 1]]])
     weights = np.array([0.5, 1.2, 0.8])
@@ -113,9 +110,6 @@ def test_integer_programming_proves_what_the_search_leaves_open():
     assert (solved["gap"] == 0).all()
 
 
-# --- weights ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", ["auto", "em", "triplets"])
 def test_weights_are_recovered(method):
     space = cs.Rankings(5)
@@ -171,9 +165,6 @@ def test_known_rankings_weigh_two_sources():
         cs.LabelModel(space, prior="uniform").fit(votes)
 
 
-# --- rows of different length, and rows without votes -----------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def ragged():
     space = cs.Rankings(None)
@@ -194,8 +185,7 @@ def test_rows_of_different_length(ragged):
     gold = [label if len(label) < 5 else None for label in truth]
     assert np.isfinite(fit(space, votes, gold=gold).weight_).all()
     silent = cs.Votes.from_array(np.full((2, 4), None, dtype=object), observed=np.zeros((2, 4), bool))
-    assert model.predict(silent).tolist() == [None, None]
-    assert model.confidence(silent).tolist() == [0.0, 0.0]
+    assert (model.predict(silent).tolist(), model.confidence(silent).tolist()) == ([None, None], [0.0, 0.0])
 
 
 def test_long_lists_of_different_length_are_not_called_adversarial():
@@ -224,8 +214,7 @@ def test_items_nobody_saw_stay_unseen_and_rows_without_votes_are_missing():
     table = cs.Votes.from_array(labels, observed=observed, items=items)
     model = fit(space, table)
     predicted = model.predict(table)
-    assert predicted[0].tolist() == [0, 1, 2, -1]
-    assert predicted[30].tolist() == [-1, -1, -1, -1]
+    assert (predicted[0].tolist(), predicted[30].tolist()) == ([0, 1, 2, -1], [-1, -1, -1, -1])
     assert model.confidence(table)[30] == 0.0
     note = next(item for item in model.diagnostics_ if item.code == "items-without-votes")
     assert "query 30" in note.message

@@ -35,9 +35,6 @@ def bucket_orders(r: int) -> st.SearchStrategy[list[int]]:
     return st.lists(st.integers(-1, r), min_size=r, max_size=r).filter(lambda values: max(values) >= 0).map(dense)
 
 
-# --- reading -----------------------------------------------------------------------------------------
-
-
 def test_positions_come_as_arrays_of_any_number_type_or_as_lists_and_may_skip_places_behind_a_tie():
     for dtype in (np.int8, np.int16, np.int64, np.uint8, np.float32, np.float64, object):
         labels = np.array([[0, 1, 2], [1, 1, 0]], dtype=dtype)
@@ -90,9 +87,6 @@ def test_contains_tells_rankings_from_other_things_and_a_wrong_label_is_named_wi
     votes = Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 3, 1]]], sources=["ann", "bob"])
     with refused(InvalidLabelError, "Row 1", "'bob'", "[0, 3, 1]", "gap"):
         encode(votes, space)
-
-
-# --- refusals ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -160,9 +154,6 @@ def test_what_is_no_ranking_is_refused_with_its_index(space, label, parts):
 def test_a_space_without_sense_is_refused(items, options, parts):
     with refused(InvalidLabelError, *parts):
         Rankings(items, **options)
-
-
-# --- the space ---------------------------------------------------------------------------------------
 
 
 def test_a_space_prints_as_it_is_written_and_is_restored_from_its_spec():

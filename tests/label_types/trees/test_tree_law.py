@@ -113,9 +113,6 @@ def test_confidence_is_the_expected_share_of_right_heads():
     assert abs(np.concatenate(list(probability)).mean() - share) < 0.02
 
 
-# --- known trees --------------------------------------------------------------------------------------
-
-
 def test_known_trees_help_where_sources_err_together():
     # 1000 sentences of 12 tokens, 40 of them known; three sources are too few to tell difficulty from skill.
     votes, truth = shared_errors()
@@ -138,9 +135,6 @@ def test_known_trees_that_agree_change_little_and_those_of_all_sentences_decide(
     np.testing.assert_allclose(fit(votes, truth, method="labelled").expected_cost_, true, atol=0.08)
     with pytest.raises(InvalidVotesError, match="learns from known labels and none were given"):
         fit(votes, method="labelled")
-
-
-# --- copies, opponents, next to nothing -----------------------------------------------------------------
 
 
 def test_independent_parsers_are_accused_of_nothing_and_copies_of_a_poor_one_are_not_believed():

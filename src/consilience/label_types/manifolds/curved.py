@@ -12,31 +12,30 @@ import numpy as np
 from consilience.arrays import FloatArray
 from consilience.label_types.manifolds.geometry import MAX_STEPS, TOLERANCE, Geometry, Means
 
-#: Scales tabulated, in radii: below the first space is flat, beyond the last only the scale counts.
+#: Smallest and largest tabulated scale, in radii. Below it, space is flat; above it, only the scale matters.
 SMALLEST, LARGEST = 1e-4, 300.0
-#: Share of its precision that a vote keeps on the far side, where it says nothing about where the truth is.
+#: Share of its precision that a vote on the far side keeps. There it tells nothing about the position of the truth.
 KEPT = 1e-3
-#: Possible truths at which the votes on an item are weighed, near the label and anywhere: a mean squared distance to
-#: about a tenth. A second cluster of votes is seen from anywhere alone.
+#: Number of candidate truths per item, drawn near the label and anywhere. They give the mean squared distance to
+#: within about a tenth. Only those drawn anywhere can find a second cluster of votes.
 NEAR, ANYWHERE = 32, 96
-#: Angles and cosines at which densities are tabulated, and times that wrapped noise may go around, as scales are below
-#: two radii.
+#: Numbers of angles and cosines at which densities are tabulated, and of turns that wrapped noise may take around the
+#: space. Two turns are enough, because scales are below two radii.
 ANGLES, COSINES, ROUNDS = 200, 2048, 2
-#: Wrapped noise has a peak wherever all paths meet, which is cut off within this angle.
+#: The density of wrapped noise is infinite where all paths meet. Within this angle, it is capped.
 NARROW = 0.1
 
 
 class _Curved(Geometry):
     """Constant curvature ``-1 / size^2``, or ``1 / size^2`` for closed spaces, in `degree` dimensions.
 
-    Votes scatter by noise that is "wrapped", ``exp_y(scale * e)`` with standard normal e, or "riemannian", of density
+    The noise of a vote is either "wrapped", ``exp_y(scale * e)`` with standard normal e, or "riemannian", with density
     ``exp(-r^2 / (2 scale^2))`` with respect to volume.
     """
 
     degree: int
     size: float
-    #: Largest distance, and root mean squared distance from which random points are not told from unrelated ones, in
-    #: radii.
+    #: In radii: the largest distance, and the root mean squared distance above which votes look unrelated to the truth.
     farthest: ClassVar[float] = np.inf
     widest: ClassVar[float] = np.inf
 
@@ -56,7 +55,7 @@ class _Curved(Geometry):
         log_scale, log_cost, _ = _tables(self)
         wanted = np.log(np.maximum(np.asarray(scale) / self.size, 1e-300))
         inside = np.clip(wanted, log_scale[0], log_scale[-1])
-        # Beyond the table votes scatter as in flat space; on the far side nothing but the scale counts.
+        # Outside the table, costs grow with the squared scale, as in flat space; in a closed space they stay constant.
         beyond = 0.0 if self.is_closed else 2.0 * (wanted - inside)
         return self.size**2 * np.exp(np.interp(inside, log_scale, log_cost) + beyond)
 
@@ -65,7 +64,7 @@ class _Curved(Geometry):
         wanted = np.log(np.maximum(np.asarray(cost) / self.size**2, 1e-300))
         inside = np.clip(wanted, log_cost[0], log_cost[-1])
         beyond = (wanted - inside) / 2.0
-        # On a sphere costs have a maximum, and so have the scales that can be told from it.
+        # The cost on a closed space has a maximum, so larger scales cannot be told apart.
         beyond = np.minimum(beyond, 0.0) if self.is_closed else beyond
         return self.size * np.exp(np.interp(inside, log_cost, log_scale) + beyond)
 
@@ -74,8 +73,8 @@ class _Curved(Geometry):
             return scale * lengths
         from scipy.special import gammainc
 
-        # The draws are carried to the law with respect to volume, rank by rank. Volume grows exponentially in an open
-        # space and moves the law outwards.
+        # Map each draw to the same quantile of the law with respect to volume. In an open space, volume grows
+        # exponentially and shifts the law outward.
         d, scale = self.degree, scale / self.size
         top = scale * (np.sqrt(d) + 8.0)
         top = min(top, self.farthest) if self.is_closed else top + (d - 1) * scale**2
@@ -89,10 +88,10 @@ class _Curved(Geometry):
     def information(
         self, points: FloatArray, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None
     ) -> FloatArray:
-        """Return second derivatives of minus the log density, averaged over directions.
+        """Return the second derivative of the negative log density, averaged over directions.
 
-        Along the geodesic to a vote it is that of ``precision r^2 / 2 + volume log(s / r)`` with ``s = sinh r`` or
-        ``sin r``; across, the first derivative times ``coth r`` or ``cot r``.
+        Along the geodesic to a vote, it is that of ``precision r^2 / 2 + volume log(s / r)`` with ``s = sinh r`` or
+        ``sin r``. Across the geodesic, it is the first derivative times ``coth r`` or ``cot r``.
         """
         precision, pull = self._precision(weights, volume)
         there = precision > 0
@@ -107,7 +106,7 @@ class _Curved(Geometry):
         return np.where(there, np.maximum(each, KEPT * precision), 0.0).sum(axis=1) / self.size**2
 
     def _precision(self, weights: FloatArray, volume: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        """Return precisions and weights of the volume factor on the space of radius one."""
+        """Return the precisions and the weights of the volume factor, scaled to radius one."""
         precision = 2.0 * self.size**2 * np.maximum(weights, 0.0)
         pull = np.zeros_like(precision) if volume is None else (self.degree - 1.0) * volume
         return np.ascontiguousarray(precision), np.ascontiguousarray(pull)
@@ -115,14 +114,14 @@ class _Curved(Geometry):
 
 @lru_cache(maxsize=32)
 def _tables(space: _Curved) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return logarithms of scales and of mean squared distances in radii, and mean closeness; monotonic."""
+    """Return log scales, log mean squared distances (both in radii) and mean closeness; all are monotonic."""
     from scipy.special import gammaincinv
 
     largest = space.widest / np.sqrt(space.degree) if space.is_closed else LARGEST
     scale = np.exp(np.linspace(np.log(SMALLEST), np.log(largest), 200))
     if not space.is_closed and space.noise == "wrapped":
         return np.log(scale), np.log(space.degree * scale**2), np.zeros(200)
-    # equally spaced quantiles of the length of a standard normal vector
+    # Equally spaced quantiles of the length of a standard normal vector.
     lengths = np.sqrt(2.0 * gammaincinv(space.degree / 2.0, (np.arange(8000) + 0.5) / 8000))
     radii = np.stack([space.reach(float(one) * space.size, lengths) for one in scale]) / space.size
     rank, close = np.arange(200), np.zeros(200)
@@ -164,10 +163,10 @@ class HyperbolicGeometry(_Curved):
         return (left[..., 1:] * right[..., 1:]).sum(axis=-1) - left[..., 0] * right[..., 0]
 
     def _chord(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return ``<x - y, x - y>`` of points on the unit hyperboloid without cancellation near or far out.
+        """Return ``<x - y, x - y>`` on the unit hyperboloid, without cancellation near or far from the origin.
 
-        The difference of two far points is mostly along their sum, where the metric is almost degenerate. It is split
-        into the parts along and across.
+        The difference of two far points lies mostly along their sum, where the metric is almost degenerate. So the
+        difference is split into a part along the sum and a part across it.
         """
         cosine = -self.inner(left, left, right)
         between = left[..., 1:] - right[..., 1:]
@@ -215,7 +214,7 @@ class HyperbolicGeometry(_Curved):
 
 
 class _Closed(_Curved):
-    """Unit vectors at a distance of `size` times their angle; opposite ones may be the same point."""
+    """Unit vectors whose distance is `size` times their angle. If `folded`, opposite vectors are the same point."""
 
     is_closed: ClassVar[bool] = True
     folded: ClassVar[bool] = False
@@ -225,9 +224,9 @@ class _Closed(_Curved):
         return np.eye(self.degree + 1)[0]
 
     def closeness(self, distance: FloatArray) -> FloatArray:
-        """Return the cosine, or the character of rotations: zonal functions that independent votes multiply.
+        """Return the cosine, or for rotations the character: zonal functions f that multiply for independent votes.
 
-        Noise is the same in all directions, so that ``E f(d_ab) = E f(d_a) E f(d_b)`` whatever its law.
+        Since the noise is the same in all directions, ``E f(d_ab) = E f(d_a) E f(d_b)``, whatever its law.
         """
         angle = distance / self.size
         return (1.0 + 2.0 * np.cos(2.0 * angle)) / 3.0 if self.folded else np.cos(angle)
@@ -239,7 +238,7 @@ class _Closed(_Curved):
     def cost_of_closeness(self, closeness: FloatArray) -> FloatArray:
         _, log_cost, mean = _tables(self)
         angle = (np.arange(ANGLES) + 0.5) * self.farthest / ANGLES
-        unrelated = np.average(angle**2, weights=np.sin(angle) ** (self.degree - 1))  # as far as random points are
+        unrelated = np.average(angle**2, weights=np.sin(angle) ** (self.degree - 1))  # the cost of random points
         known = mean > 0.0
         cost = np.minimum(np.exp(log_cost[known]), unrelated)
         return self.size**2 * np.interp(-closeness, [*-mean[known], 0.0], [*cost, unrelated])
@@ -251,7 +250,7 @@ class _Closed(_Curved):
         return np.sqrt(4.0 / 3.0) * products.reshape(*points.shape[:-1], 16)
 
     def _log_density(self, angle: FloatArray, scale: float) -> FloatArray:
-        """Return the log density of votes of a scale in radii at these angles from the truth, up to a constant."""
+        """Return the log density of a vote at these angles from the truth, up to a constant; the scale is in radii."""
         d, far = self.degree, -(angle**2) / (2.0 * scale**2)
         if self.noise == "riemannian":
             middle = (np.arange(ANGLES) + 0.5) * self.farthest / ANGLES
@@ -265,7 +264,7 @@ class _Closed(_Curved):
     def expected_cost(
         self, points: FloatArray, votes: FloatArray, counted: FloatArray, scale: FloatArray, variance: FloatArray
     ) -> FloatArray:
-        """Weigh possible truths by the density of the votes: near the label, and anywhere, as each was as likely."""
+        """Average the cost over candidate truths near the label and anywhere, weighted by the density of the votes."""
         d, rng = self.degree, np.random.default_rng(0)
         tangents, anywhere = (rng.normal(size=(count, d + 1)) for count in (NEAR, ANYWHERE))
         anywhere /= np.linalg.norm(anywhere, axis=1, keepdims=True)
@@ -282,7 +281,7 @@ class _Closed(_Curved):
         own_density = wide - apart**2 / (2.0 * own**2) - d / 2.0 * np.log(2.0 * np.pi * own**2)
         volume = np.log(2.0) + (d + 1) / 2.0 * np.log(np.pi) - lgamma((d + 1) / 2.0) - np.log(2.0) * self.folded
         height = -np.logaddexp(own_density + np.log(NEAR), np.log(ANYWHERE) - volume)
-        # Densities are read from a table by the cosine, in which they are nearly straight where votes are near.
+        # The table is indexed by the cosine, because log densities are nearly linear in it for votes near the truth.
         angles = np.arccos(np.linspace(-1.0, 1.0, COSINES + 1))
         for source, each in enumerate(scale / self.size):
             rows = np.flatnonzero(counted[:, source] > 0)
@@ -302,14 +301,14 @@ class _Closed(_Curved):
         return self.size**2 * np.asarray((weight * apart**2).sum(axis=1) / weight.sum(axis=1))
 
     def project(self, points: FloatArray) -> FloatArray:
-        # Of two opposite points that are one, that whose first number other than zero is positive.
+        # If opposite vectors are the same point, return the one whose first nonzero coordinate is positive.
         points = np.asarray(points, dtype=np.float64)
         points = points / np.linalg.norm(points, axis=-1, keepdims=True)
         first = np.take_along_axis(points, (points != 0.0).argmax(axis=-1)[..., None], axis=-1)
         return np.where(first < 0, -points, points) if self.folded else points
 
     def _nearest(self, point: FloatArray, other: FloatArray) -> FloatArray:
-        """Return the nearer one of two opposite points that are the same."""
+        """Return `other`, or its opposite if both are the same point and the opposite is nearer."""
         other = np.asarray(other, dtype=np.float64)
         return np.where((point * other).sum(axis=-1, keepdims=True) < 0, -other, other) if self.folded else other
 
@@ -329,10 +328,10 @@ class _Closed(_Curved):
     def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
         point, other = np.broadcast_arrays(np.asarray(point, float), self._nearest(point, other))
         angle = self.distance(point, other)[..., None] / self.size
-        # As other - cos(angle) point, without the difference of two numbers near one.
+        # This is other - cos(angle) point, without subtracting two numbers near one.
         across = (other - point) + 2.0 * np.sin(angle / 2.0) ** 2 * point
         across = across - (across * point).sum(axis=-1, keepdims=True) * point
-        # Every direction leads to the opposite point: take that of the axis the point is least along.
+        # Every direction leads to the opposite point. Take that of the axis along which the point has the least extent.
         least = np.eye(point.shape[-1])[np.abs(point).argmin(axis=-1)]
         made_up = least - (least * point).sum(axis=-1, keepdims=True) * point
         across = np.where(np.pi - angle < 1e-7, made_up, across)
@@ -368,9 +367,9 @@ class SphereGeometry(_Closed):
 
 @dataclass(frozen=True)
 class RotationGeometry(_Closed):
-    """Rotations of space as unit quaternions ``(w, x, y, z)``; q and -q are one. The distance is the angle between.
+    """Rotations in three dimensions as unit quaternions ``(w, x, y, z)``; q and -q are the same rotation.
 
-    The sphere of quaternions of radius two: constant curvature 1/4.
+    The distance is the angle between two rotations. This is a sphere of radius two, with constant curvature 1/4.
     """
 
     noise: str = "wrapped"

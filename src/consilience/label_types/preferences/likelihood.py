@@ -1,13 +1,13 @@
-"""Bradley-Terry with ties for several judges: signed discrimination, position bias and tie rate each.
+"""Bradley-Terry with ties for several judges, each with a signed discrimination, a position bias and a tie rate.
 
-A vote of judge a on two items, the first shown and the second, with ``eta = s_a (score_i - score_j) + b_a``::
+Judge a is shown item i first and item j second, and votes, with ``eta = s_a (score_i - score_j) + b_a``::
 
     P(first) : P(second) : P(tie)  =  exp(eta / 2) : exp(-eta / 2) : nu_a
 
-Scores are standard normal within each group (the whole arena, or one prompt), so the scale sits in s. The logarithm
-of the normalizer is bounded by a parabola in eta (Jaakkola and Jordan, extended to Davidson's ties), which makes
-every step a weighted ridge regression: scores given judges, judges given scores, one spread shared by all judges.
-The bound underrates judges of small groups; there, EM over weighted draws of the scores goes on from its result.
+Scores are standard normal within each group (the whole arena, or one prompt), so s carries the scale. The logarithm
+of the normalizer is bounded by a parabola in eta (Jaakkola and Jordan, extended to Davidson's ties). This makes every
+step a weighted ridge regression: scores given judges, judges given scores, and one spread shared by all judges. In
+small groups, the bound underestimates the judges. There, EM over weighted draws of the scores starts from its result.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ import numpy as np
 
 from consilience.arrays import Axes, BoolArray, FloatArray, IntArray
 
-#: Variances of the position biases, all equally probable before any vote: nobody minds the place, or it wins 56%, 62%
-#: or 73% of the time between equals.
+#: Possible variances of the position biases, all equally likely a priori. At one standard deviation, the preferred
+#: position wins 50%, 56%, 62% or 73% of comparisons between equals.
 BIAS_VARIANCES = np.array([0.0, 0.0625, 0.25, 1.0])
-#: Discriminations scatter as expected in this many judges, who are added to those there are.
+#: The prior of the spread of discriminations counts as much as this many additional judges.
 PSEUDO_JUDGES = 3.0
-#: Ties, in this many votes, that every judge starts with: no rate is ever 0 or 1.
+#: Ties and votes that are added for every judge, so that no rate is 0 or 1.
 PSEUDO_TIES, PSEUDO_VOTES = 0.5, 1.5
-#: Largest tie parameter: 96% ties between equals.
+#: Largest tie parameter, at which 96% of comparisons between equals are ties.
 LARGEST_TIE = 50.0
-#: Precision by which the scores of a single judge's taste are held: that of scores of variance 100. What a taste may
-#: not explain looks like noise that all share: with a variance of 4, judges who hardly err were taken for copies.
+#: Prior precision of the scores of one judge's taste (variance 100). What a taste cannot explain looks like shared
+#: noise: with a variance of 4, judges who hardly err were mistaken for copies.
 TASTE_RIDGE = 0.01
-#: Residuals are never taken as surer than by this variance of the outcome; the largest one is 1.
+#: Least variance of an outcome by which a residual is standardized; the largest possible variance is 1.
 LEAST_VARIANCE = 0.2
-#: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
+#: Draws per group, half of them mirrored, and the factor by which the covariance of the proposal exceeds the belief's.
 DRAWS, WIDER = 64, 1.3
-#: Rounds of the fits (arena, prompts, polish), steps at which they stop, and Newton steps to a taste: time only.
+#: Most rounds of the fits (arena, prompts, polish), tolerances, and Newton steps per taste. They affect time only.
 ROUNDS, PROMPT_ROUNDS, POLISH_ROUNDS, TOLERANCE, POLISH_TOLERANCE, TASTE_STEPS = 200, 60, 25, 1e-4, 2e-3, 25
-#: Steps to the scores before the first draw, and from round to round: time only.
+#: Steps toward the scores before the first draw and between rounds. They affect time only.
 FIRST_STEPS, NEXT_STEPS = 16, 3
-#: Prior precision of what is known.
+#: Prior precision of known quantities.
 KNOWN = 1e9
 
 
 @dataclass(frozen=True, eq=False)
 class PairVotes:
-    """Comparisons, one entry each; where rankings are known, one more judge, the last, tells them."""
+    """Comparisons, one entry each. Known rankings are the votes of an additional last judge."""
 
     judge: IntArray
     group: IntArray  # items are numbered within their group
     first: IntArray  # the item shown first
     second: IntArray
-    unit: IntArray  # what was asked: two items of a group about a question, in either order
-    run: IntArray  # the same number for runs of one judge on one question; below zero where there are no runs
-    outcome: FloatArray  # 1 if the first one won, -1 if the second did, 0 for a tie
-    shown: FloatArray  # 1 where the items were shown in this order, 0 where the order means nothing
-    weight: FloatArray  # how many votes it counts as
-    count: FloatArray  # how often it was made
+    unit: IntArray  # identifies the question and the two items, in either order
+    run: IntArray  # equal for repeated runs of one judge on one question; negative without runs
+    outcome: FloatArray  # 1 if the first item won, -1 if the second won, 0 for a tie
+    shown: FloatArray  # 1 if the items were shown in this order, 0 if the order has no meaning
+    weight: FloatArray  # number of votes that it counts as
+    count: FloatArray  # number of times that it was made
     n_judges: int
     width: int  # the largest number of items in a group
-    names: tuple[tuple[Hashable, ...], ...]  # the items of each group; their place is their number
+    names: tuple[tuple[Hashable, ...], ...]  # the items of each group, in the order of their numbers
     unparsable: tuple[int, ...] = ()  # replies of each judge that could not be read
     known: bool = False  # whether some rankings are known
 
@@ -69,27 +69,25 @@ class PairVotes:
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
         return len(self.names)
 
     @property
     def m(self) -> int:
-        """How many judges there are without the one who knows."""
+        """Number of judges, without the one of known rankings."""
         return self.n_judges - self.known
 
     @property
     def per_prompt(self) -> bool:
-        """Whether there are comparisons of several groups of items."""
+        """Whether the comparisons belong to several groups of items."""
         return len(np.unique(self.group)) > 1
 
     @property
     def comparisons(self) -> IntArray:
-        """How many comparisons each judge made, with the one who tells known rankings."""
+        """Number of comparisons of each judge, including the one of known rankings."""
         return np.rint(self.by_judge(self.count)).astype(np.int64)
 
     @property
     def has_ties(self) -> bool:
-        """Whether there is any tie."""
         return bool((self.outcome == 0).any())
 
     @property
@@ -100,7 +98,7 @@ class PairVotes:
         return result
 
     def where(self, kept: BoolArray | IntArray) -> PairVotes:
-        """Return some of the comparisons."""
+        """Return the chosen comparisons."""
         columns: Any = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **columns)
 
@@ -109,7 +107,7 @@ class PairVotes:
         return replace(self.where(self.judge < self.m), n_judges=self.m, known=False)
 
     def weighted(self, share: FloatArray, run_correlation: float) -> PairVotes:
-        """Return the comparisons with what they count: copies share a vote, r runs count r / (1 + (r - 1) rho)."""
+        """Return the comparisons with weights: copies share a vote, and r runs count as r / (1 + (r - 1) rho)."""
         asked = self.run >= 0
         runs = totals(self.run[asked], self.count[asked], 1)
         weight = self.weight * share[self.judge]
@@ -121,12 +119,12 @@ class PairVotes:
         return totals(self.judge, values, self.n_judges)
 
     def by_item(self, values: FloatArray, row: IntArray, n: int) -> FloatArray:
-        """Return sums ``(n, width)`` of values, added for the first item and taken away for the second, by row."""
+        """Return sums ``(n, width)`` by row: values are added for the first item and subtracted for the second."""
         sums = [totals(row * self.width + item, values, n * self.width) for item in (self.first, self.second)]
         return (sums[0] - sums[1]).reshape(n, self.width)
 
     def laplacians(self, load: FloatArray, row: IntArray, n: int) -> FloatArray:
-        """Return the information ``(n, width, width)`` about scores from differences of this precision, by row."""
+        """Return the information ``(n, width, width)`` by row about scores whose differences have these precisions."""
         width, place = self.width, np.arange(self.width)
         between = totals((row * width + self.first) * width + self.second, load, n * width**2).reshape(n, width, width)
         between = between + between.transpose(0, 2, 1)
@@ -137,20 +135,20 @@ class PairVotes:
 
 @dataclass(frozen=True)
 class JudgeTraits:
-    """What is believed about m judges, and the law that they are drawn from."""
+    """Estimated traits of m judges, and the distribution from which they are drawn."""
 
     slope: Annotated[FloatArray, Axes("m")]  # discrimination s
     bias: Annotated[FloatArray, Axes("m")]  # position bias b
     tie: Annotated[FloatArray, Axes("m", 0.0)]  # tie parameter nu
     covariance: Annotated[FloatArray, Axes("m 2 2", covariance=True)]  # of slope and bias
-    bias_variance: Annotated[FloatArray, Axes("m", 0.0)]  # of each bias around zero, before the votes
-    slope_mean: Annotated[float, Axes()] = 1.0  # as the next: of all discriminations
+    bias_variance: Annotated[FloatArray, Axes("m", 0.0)]  # prior variance of each bias around zero
+    slope_mean: Annotated[float, Axes()] = 1.0  # mean of all discriminations, and their variance
     slope_variance: Annotated[float, Axes("", 0.0)] = 0.5
-    slope_ratio: Annotated[float, Axes("", 0.0)] = 1.0  # of their spread to their mean, as expected
+    slope_ratio: Annotated[float, Axes("", 0.0)] = 1.0  # expected ratio of their spread to their mean
 
     @property
     def squares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """``(m,)`` mean squares of slope and bias, and their mean product."""
+        """Mean squares ``(m,)`` of slope and bias, and their mean product."""
         slope, bias, own = self.slope, self.bias, self.covariance
         return slope**2 + own[:, 0, 0], bias**2 + own[:, 1, 1], slope * bias + own[:, 0, 1]
 
@@ -159,10 +157,10 @@ class JudgeTraits:
         return np.asarray(self.slope[pairs.judge] * gap.T + self.bias[pairs.judge] * pairs.shown).T
 
     def with_prior(self, covariance: FloatArray, free: BoolArray, pull: FloatArray, seen: FloatArray) -> JudgeTraits:
-        """Return the same judges with the law of their traits learned from them; `free` are those who are learned.
+        """Return the same judges with the distribution of traits learned from those that are `free`.
 
-        The likelihood of a bias b is ``exp(pull b - seen b^2 / 2)``. Each bias is shrunk as much as by all variances
-        together, every one as probable as the biases of all judges make it.
+        The likelihood of a bias b is ``exp(pull b - seen b^2 / 2)``. The shrinkage of each bias is averaged over the
+        possible variances, each weighted by its probability given the biases of all judges.
         """
         count, slope = int(free.sum()), self.slope[free]
         mean = float(slope.mean()) if count else 1.0
@@ -179,24 +177,24 @@ class JudgeTraits:
         )
 
     def of(self, chosen: IntArray) -> JudgeTraits:
-        """Return some of the judges."""
+        """Return the chosen judges."""
         traits = {item.name: getattr(self, item.name) for item in fields(JudgeTraits)}
         some: Any = {name: one[chosen] if isinstance(one, np.ndarray) else one for name, one in traits.items()}
         return JudgeTraits(**some)
 
     def scaled(self, factor: float) -> JudgeTraits:
-        """Return the same judges where scores are divided by a factor."""
+        """Return the same judges after all scores are divided by a factor."""
         corner = np.array([[factor**2, factor], [factor, 1.0]])
         moved = replace(self, slope=self.slope * factor, covariance=self.covariance * corner)
         return replace(moved, slope_mean=self.slope_mean * factor, slope_variance=self.slope_variance * factor**2)
 
     def turned(self) -> JudgeTraits:
-        """Return the same judges where scores have the other sign."""
+        """Return the same judges after the sign of all scores is changed."""
         flip = np.array([[1.0, -1.0], [-1.0, 1.0]])
         return replace(self, slope=-self.slope, slope_mean=-self.slope_mean, covariance=self.covariance * flip)
 
     def with_fixed(self, start: JudgeTraits, held: BoolArray) -> JudgeTraits:
-        """Return the same judges, but for those that are held as they started."""
+        """Return the same judges, with the traits of `held` ones as in `start`."""
         covariance = np.where(held[:, None, None], 0.0, self.covariance)
         kept = {name: np.where(held, getattr(start, name), getattr(self, name)) for name in ("slope", "bias", "tie")}
         return replace(self, covariance=covariance, **kept)
@@ -210,16 +208,16 @@ class ScoreBelief:
     covariance: FloatArray
 
     def differences(self, pairs: PairVotes) -> tuple[FloatArray, FloatArray]:
-        """Return mean and variance of the difference of each comparison."""
+        """Return mean and variance of the score difference of each comparison."""
         at, one, two = pairs.group, pairs.first, pairs.second
         variance = self.covariance[at, one, one] + self.covariance[at, two, two] - 2.0 * self.covariance[at, one, two]
         return self.mean[at, one] - self.mean[at, two], np.maximum(variance, 0.0)
 
 
 def curvature(reach: FloatArray, tie: FloatArray) -> FloatArray:
-    """Return the weight of the parabola that touches the log-likelihood at ``|eta| = reach``.
+    """Return the weight of the parabola that touches the log likelihood at ``|eta| = reach``.
 
-    ``sinh(c/2) / (c (2 cosh(c/2) + nu))``; at zero it is ``1 / (2 (2 + nu))``.
+    It is ``sinh(c/2) / (c (2 cosh(c/2) + nu))``, and ``1 / (2 (2 + nu))`` at zero.
     """
     at = np.clip(reach, 1e-4, 40.0)
     return outcome_moments(at, tie)[0] / (2.0 * at)
@@ -240,7 +238,7 @@ def log_normalizer(reach: FloatArray, tie: FloatArray) -> FloatArray:
 
 
 def starting_judges(pairs: PairVotes, slope: FloatArray, ratio: float = 1.0) -> JudgeTraits:
-    """Return judges of these discriminations without bias; the start of every fit."""
+    """Return judges with these discriminations and no bias, from which every fit starts."""
     m = pairs.n_judges
     tied = pairs.by_judge(pairs.weight * (pairs.outcome == 0))
     share = (tied + PSEUDO_TIES) / (pairs.by_judge(pairs.weight) + PSEUDO_VOTES)
@@ -250,12 +248,12 @@ def starting_judges(pairs: PairVotes, slope: FloatArray, ratio: float = 1.0) -> 
 
 
 def totals(index: IntArray, values: FloatArray | None, size: int) -> FloatArray:
-    """Return the sums of values (or counts) by index."""
+    """Return the sum of values, or the count, of each index."""
     return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
 
 
 def prefer(mean: FloatArray, covariance: FloatArray) -> FloatArray:
-    """Return ``(groups, width, width)`` probabilities that one item is better than the other, for normal scores."""
+    """Return the probabilities ``(groups, width, width)`` that one item is better than another, for normal scores."""
     from scipy.special import ndtr
 
     variance = np.diagonal(covariance, axis1=1, axis2=2)
@@ -269,7 +267,7 @@ def prefer(mean: FloatArray, covariance: FloatArray) -> FloatArray:
 def scores_given_judges(
     pairs: PairVotes, judges: JudgeTraits, start: ScoreBelief | None = None, rounds: int = FIRST_STEPS
 ) -> ScoreBelief:
-    """Return the scores that judges of these traits point to; groups of one call do not touch each other."""
+    """Return the scores given the traits of the judges; groups do not affect each other."""
     mean = np.zeros((pairs.n_groups, pairs.width))
     scores = ScoreBelief(mean, np.zeros((*mean.shape, pairs.width))) if start is None else start
     for _ in range(rounds):
@@ -280,10 +278,10 @@ def scores_given_judges(
 def fit_judges(
     pairs: PairVotes, start: JudgeTraits, *, equal: bool = False, fixed: BoolArray | None = None
 ) -> tuple[JudgeTraits, ScoreBelief]:
-    """Learn judges and scores together, by steps that never lower the bound.
+    """Learn judges and scores together, in steps that never lower the bound.
 
-    Equal judges have one discrimination and no position bias; fixed ones ``(m,)`` stay as they start, such as one who
-    tells known rankings.
+    If `equal`, all judges share one discrimination and have no position bias. Judges that are `fixed` ``(m,)``, such as
+    the one of known rankings, keep their traits.
     """
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
     judges, scores = start, scores_given_judges(pairs, start, rounds=0)
@@ -311,7 +309,7 @@ def fit_judges(
 
 
 def _reach(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatArray:
-    """Return the root of the mean of eta squared."""
+    """Return the root mean square of eta."""
     mean, variance = scores.differences(pairs)
     square, offset, cross = (part[pairs.judge] for part in judges.squares)
     eta = square * (mean**2 + variance) + (2.0 * cross * mean + offset) * pairs.shown
@@ -348,7 +346,7 @@ def _judge_step(
 
 
 def _tie_step(pairs: PairVotes, judges: JudgeTraits, eta: FloatArray, load: FloatArray) -> JudgeTraits:
-    """Move the tie parameters to where expected and seen ties meet; eta and weights are ``(votes, draws)``."""
+    """Move the tie parameters so that expected ties match observed ones; eta and load are ``(votes, draws)``."""
     tie = judges.tie[pairs.judge][:, None]
     share = tie / (2.0 * np.cosh(np.minimum(np.abs(eta), 80.0) / 2.0) + tie)
     seen = pairs.by_judge(pairs.weight * (pairs.outcome == 0)) + PSEUDO_TIES
@@ -363,7 +361,7 @@ def _root_mean(squares: FloatArray, compared: BoolArray) -> float:
 
 
 def _inverse(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
-    """Return the inverses of symmetric matrices ``(m, 2, 2)`` of these entries."""
+    """Return the inverses ``(m, 2, 2)`` of symmetric matrices with these entries."""
     return np.linalg.inv(np.moveaxis(np.array([[one, both], [both, two]]), 2, 0))
 
 
@@ -371,9 +369,10 @@ def _inverse(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
 
 
 def summarize_draws(scores: FloatArray, weight: FloatArray) -> tuple[ScoreBelief, FloatArray]:
-    """Return the moments of draws, and ``(groups, width, width)`` probabilities that one item is better than the other.
+    """Return the moments of draws, and the probabilities ``(groups, width, width)`` that one item beats another.
 
-    These are means of the draws, which alone would call many orders certain, and of a normal law of their moments.
+    A probability is the mean of the share of draws and of its value under a normal distribution with their moments.
+    The share alone would make many orders look certain.
     """
     mean = np.einsum("gd,gdi->gi", weight, scores)
     centered = scores - mean[:, None, :]
@@ -386,7 +385,7 @@ def summarize_draws(scores: FloatArray, weight: FloatArray) -> tuple[ScoreBelief
 def normal_draws(width: int) -> FloatArray:
     """Return ``(draws, width)`` quasi-random normal numbers and their mirror images.
 
-    A lattice by powers of the root of ``x ** (width + 1) = x + 1``, which fills the cube evenly for any size.
+    The lattice is built from powers of the root of ``x ** (width + 1) = x + 1``, and fills a cube of any size evenly.
     """
     from scipy.special import ndtri
 
@@ -401,9 +400,9 @@ def normal_draws(width: int) -> FloatArray:
 def draw_scores(
     pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, normals: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Draw scores ``(groups, draws, width)`` around a belief, and weigh them by how well they explain the votes.
+    """Draw scores ``(groups, draws, width)`` around a belief, and weight them by how well they explain the votes.
 
-    Comparisons come group by group; the weights ``(groups, draws)`` add up to one.
+    Comparisons are sorted by group. The weights ``(groups, draws)`` of a group add up to one.
     """
     root = np.linalg.cholesky(around.covariance * WIDER)
     scores = around.mean[:, None, :] + np.einsum("gij,dj->gdi", root, normals)
@@ -418,9 +417,9 @@ def draw_scores(
 
 
 def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | None = None) -> JudgeTraits:
-    """Return judges by EM over weighted draws of the scores, from where the variational fit ends.
+    """Improve the judges of the variational fit by EM over weighted draws of the scores.
 
-    The covariance of a judge is that of the maximum: the inverse of the squared scores of the groups, prior included.
+    The covariance of a judge is the inverse of the sum of squared derivatives over the groups, including the prior.
     """
     pairs = pairs.where(np.argsort(pairs.group, kind="stable"))
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
@@ -447,7 +446,7 @@ def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | N
 
 
 def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray, free: BoolArray) -> JudgeTraits:
-    """Return the judges one Newton step on, and their law."""
+    """Return the judges after one Newton step, with the distribution of their traits."""
     eta = judges.eta(pairs, gap)
     mean, variance = outcome_moments(eta, judges.tie[pairs.judge][:, None])
     residual, bend = load * (pairs.outcome[:, None] - mean) / 2.0, load * variance / 4.0
@@ -468,7 +467,7 @@ def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatA
 def _score_covariance(
     pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray, held: BoolArray
 ) -> FloatArray:
-    """Return ``(m, 2, 2)`` covariances from the spread of the derivatives over the groups."""
+    """Return covariances ``(m, 2, 2)`` from the spread of the derivatives over the groups."""
     m = pairs.n_judges
     mean, _ = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge][:, None])
     residual = load * (pairs.outcome[:, None] - mean) / 2.0
@@ -491,8 +490,8 @@ def _differences(pairs: PairVotes, scores: FloatArray) -> FloatArray:
 def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *, equal: bool = False) -> FloatArray:
     """Return the covariance of scores, discriminations and biases of one group, ``(width + 2 m)`` in this order.
 
-    The inverse of Fisher's information of all of them together and of their priors. The covariance of the scores
-    alone is too small where votes are many, as the judges are uncertain, too; unless they are known to be equal.
+    It is the inverse of their joint Fisher information plus that of the priors. Unless the judges are known to be
+    equal, the covariance of the scores alone would be too small if votes are many, because the judges are uncertain.
     """
     from scipy.sparse import coo_array
 
@@ -529,7 +528,7 @@ def better_whatever_the_unit(
 
 
 def correlation_of_runs(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray) -> float:
-    """Return how far answers of one judge to one question go together beyond what differences of scores explain."""
+    """Return the correlation of answers of one judge to one question that score differences do not explain."""
     asked = pairs.run >= 0
     mean, variance = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])
     forward = np.where(pairs.first < pairs.second, 1.0, -1.0)
@@ -542,12 +541,12 @@ def correlation_of_runs(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray) 
 
 
 def unexplained(pairs: PairVotes, tie: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return standardized residuals of one group that no taste or bias of the judge alone could explain.
+    """Return standardized residuals of one group that no taste or bias of a single judge can explain.
 
-    Every judge has scores of its own here, fitted to its comparisons; then all that other scores could explain is
-    projected out. Of independent judges nothing in common is left, however much they agree. Also the variances of the
-    residuals, below one where the outcome is nearly certain, and the share ``(m,)`` of each judge's residuals that is
-    left, as of few comparisons scores explain much by chance.
+    Each judge gets its own scores, fitted to its comparisons. Then everything that other scores could explain is
+    projected out. Independent judges then have nothing in common, however much they agree. Also returned are the
+    variances of the residuals, which are below one if the outcome is nearly certain, and the share ``(m,)`` of each
+    judge's residuals that is left, because scores explain much of a few comparisons by chance.
     """
     who, m, width = pairs.judge, pairs.n_judges, pairs.width
 
