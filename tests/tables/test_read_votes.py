@@ -93,6 +93,11 @@ def table_of(cells):
         ([[0.5, 1.25], [2.0, None]], cs.Scores()),
         ([[value, value + 7] for value in range(30)], cs.Scores()),
         ([["a>b", "b>a"], ["a>b", None]], cs.Rankings(["a", "b"])),
+        ([["red; blue", "red"], ["blue", None]], cs.Tags(["blue", "red"])),
+        (
+            [["Paris, Texas", "Paris, France"], ["Rome, Italy", None]],
+            cs.Classes(["Paris, France", "Paris, Texas", "Rome, Italy"]),
+        ),
         ([[[0, 1, 2], [2, 1, 0]], [[1, 0, 2], None]], cs.Rankings(3)),
         ([[[0.1, 2.0], [0.2, 2.5]]], cs.Vectors(2)),
         ([[[0, 1, 1], [1, 1, 1]]], cs.Tags(3)),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import consilience.label_types as types
-from consilience.arrays import Batch, is_null
+from consilience.arrays import Batch, as_object_array, is_null
 from consilience.exceptions import FileFormatError, UnsupportedError, did_you_mean
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
@@ -391,6 +391,8 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     if all(">" in cell for cell in cells):
         return Guess(_rankings("", votes), f"orders such as {cells[0][:SHOWN]!r}{'...' * (len(cells[0]) > SHOWN)}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
+    if (example := _example_of_tags(values.tolist())) is not None:
+        return Guess(_tags("", votes), f"lists of words such as {example!r}")
     single = float((counts == 1).mean())
     if len(values) == 1:
         raise FileFormatError(
@@ -403,6 +405,17 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
             "classes. Pass space=Texts() or space=Classes(...), or use a Metric in Python."
         )
     return Guess(types.Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
+
+
+def _example_of_tags(values: list[str]) -> str | None:
+    """Return one of these texts if they are lists that draw on fewer words than there are texts; otherwise None.
+
+    Sentences with commas and names such as "Paris, Texas" have more parts than there are texts.
+    """
+    lists = types.Tags(1).read_text(as_object_array(values))
+    longest = max(range(len(values)), key=lambda place: len(lists[place]))
+    words = {word for listed in lists for word in listed}
+    return values[longest] if len(lists[longest]) > 1 and len(words) < len(values) else None
 
 
 def _of_records(cells: list[dict[str, Any]]) -> Guess:
