@@ -22,11 +22,9 @@ import numpy as np
 
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import FileFormatError, UnsupportedError
-from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_patterns, patterns_of
 from consilience.lazy import parquet as pq
 from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
-from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import replace_file, write_text
 from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Items whose labels show the type of a label.
 SHOWN = 50
-#: With this many items it pays to label all possible patterns of votes first.
-WORTH_IT = 200_000
 #: Depth of nested objects in a fingerprint; deeper ones count by their type.
 DEEPEST = 10
 MANIFEST = "_manifest.jsonl"
@@ -55,8 +51,6 @@ class Labeler:
         See `consilience.partitions.predict_frame`.
     unrelated
         Mean distance of votes to the labels of other items, if agreement needs it.
-    by_pattern
-        The rows of `label_table` for all patterns of votes, without ids, if there are few.
     schema
         Schema of the tables; None for any.
     """
@@ -66,14 +60,11 @@ class Labeler:
     ties: float | None = None
     fill: str | None = None
     unrelated: float | None = None
-    by_pattern: pa.Table | None = None
     schema: pa.Schema | None = None
 
     def table(self, part: Part) -> pa.Table:
         """Return the table of a part."""
-        found = self._from_patterns(part.votes)
-        if found is None:
-            found = self._asked(part.votes)
+        found = self._asked(part.votes)
         if self.schema is None:
             return found
         if "label" in found.column_names and not part.votes.observed.any() and self.fill is None:
@@ -98,18 +89,6 @@ class Labeler:
         else:
             name, column = "label", label_column(self.model.space, Posterior(found, np.zeros(len(found))))
         return pa.table({"item": id_column(votes.items), name: column})
-
-    def _from_patterns(self, votes: Votes) -> pa.Table | None:
-        """Look up the labels by the pattern of votes on each item; None for votes of another type."""
-        if self.by_pattern is None or votes.labels.dtype.kind not in "iu" or votes.items.dtype.kind != "i":
-            return None
-        space, learned = self.model.space, self.model.source_model_
-        table = align_sources(votes, space, learned.sources, learned.names_given)
-        encoded = encode(table, space)
-        numbers = patterns_of(encoded.labels, encoded.observed, int(space.n_labels or 0))
-        if numbers is None:
-            return None
-        return self.by_pattern.take(pa.array(numbers)).add_column(0, "item", pa.array(table.items))
 
 
 def labeler(
@@ -143,22 +122,7 @@ def labeler(
     made = replace(made, schema=made.table(Part(few)).schema)
     if question is not None:
         return made
-    by_pattern = _labels_by_pattern(model, few, ties) if partitions.n_items >= WORTH_IT else None
-    return replace(made, unrelated=unrelated_distance(model, partitions), by_pattern=by_pattern)
-
-
-def _labels_by_pattern(model: LabelModel, like: Votes, ties: float | None) -> pa.Table | None:
-    """Return the labels of all patterns of votes; None if there are too many, or if votes are not integers."""
-    space, sources = model.space, model.source_model_.sources
-    k, m = space.n_labels, len(sources)
-    if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
-        return None
-    if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
-        return None
-    codes, observed = all_patterns(m, k)
-    labels = space.as_labels(codes, like.labels.dtype).astype(like.labels.dtype)
-    patterns = Votes(labels, observed, sources, np.arange(len(codes)), names_given=like.names_given)
-    return label_table(model, patterns, ties=ties).drop_columns("item")
+    return replace(made, unrelated=unrelated_distance(model, partitions))
 
 
 @dataclass(frozen=True)
