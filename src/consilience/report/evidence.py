@@ -63,6 +63,17 @@ class Evidence:
         """Confidence in the label of each item that has a vote."""
         return self.belief.confidence[self.rows]
 
+    def distances_to_known(self) -> list[FloatArray]:
+        """Return the distances to the known labels of the model's labels, of the plain vote's, and of each source."""
+        seen = [np.flatnonzero(voted) for voted in self.encoded.observed.T]
+        votes = [(rows, self.encoded.labels[rows, source]) for source, rows in enumerate(seen)]
+        found = []
+        for rows, labels in ((self.rows, self.best), (self.rows, self.plain), *votes):
+            known = self.known.observed[rows, 0] if self.known is not None else np.zeros(len(rows), dtype=bool)
+            truth = self.known.labels[rows[known], 0] if self.known is not None else labels[:0]
+            found.append(self.space.distance(labels[known], truth) if known.any() else np.zeros(0))
+        return found
+
 
 def gather(model: LabelModel, votes: Any, gold: Any = None, show: Any = None) -> Evidence:
     """Return what there is to report about these votes."""
