@@ -1,4 +1,4 @@
-"""Tables of labels for parts of the votes, written to a folder of Parquet files; a run that stopped can be resumed.
+"""Labels of partitioned votes: as a dataframe of the engine, or as a folder of Parquet files, never all in one memory.
 
 The folder has one file per piece of the votes and ``_manifest.jsonl``. The first line of the manifest identifies votes
 and model. A line is added for each complete file, and a last one at the end. A file gets its name when it is complete,
@@ -33,12 +33,90 @@ from consilience.votes import Votes
 if TYPE_CHECKING:
     from consilience.label_model import LabelModel
 
+#: Methods of a model whose answers `predict_frame` returns.
+QUESTIONS = ("predict", "predict_baseline", "predict_proba", "confidence")
 #: Items whose labels show the type of a label.
 SHOWN = 50
 #: Depth of nested objects in a fingerprint; deeper ones count by their type.
 DEEPEST = 10
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
+
+
+def predict_frame(
+    model: LabelModel,
+    partitions: VotePartitions,
+    question: str | None = None,
+    *,
+    ties: float | None = None,
+    fill: str | None = None,
+) -> Any:
+    """Return a lazy Dask or Spark dataframe of the answers of a model.
+
+    `question` is a method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
+    ``item`` and ``label``, ``probabilities`` or ``confidence``. Without a question they are those of `label_table`.
+    `ties` is as for `label_table`, `fill` as for `LabelModel.predict`.
+
+    Examples
+    --------
+    >>> predict_frame(model, votes, "predict")  # doctest: +SKIP
+    """
+    if not partitions.remote:
+        raise UnsupportedError(
+            f"{type(partitions).__name__} is not on Dask or Spark. Use label_table(model, votes) for votes in memory, "
+            "or predict_to(model, votes, folder)."
+        )
+    if question is not None and question not in QUESTIONS:
+        raise UnsupportedError(f"question={question!r} is unknown. Use one of {', '.join(QUESTIONS)}.")
+    return partitions.label_frame(labeler(model, partitions, question, ties=ties, fill=fill))
+
+
+def predict_to(
+    model: LabelModel,
+    partitions: VotePartitions,
+    destination: str | Path,
+    *,
+    ties: float | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> LabelFolder:
+    """Write labels to a folder of Parquet files with the columns of `label_table`, one file per row group or chunk.
+
+    `destination` is a new or empty folder. `resume` continues a run that stopped: complete files stay, and only the
+    others are written. Votes and model must be the same. `force` overwrites the labels of an earlier run. `ties` is as
+    for `label_table`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from consilience import Classes, LabelModel, Votes
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
+    >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
+    >>> written = predict_to(model, InMemoryPartitions.of(votes, rows=25), folder)
+    >>> written.n_items, written.n_files
+    (60, 3)
+    """
+    if not partitions.in_pieces:
+        if resume:
+            raise UnsupportedError(
+                "Spark commits its own files and does not resume. Label again with force=True, or use "
+                "ParquetPartitions or DaskPartitions for the same files."
+            )
+        return partitions.write_folder(labeler(model, partitions, ties=ties), destination, force=force)
+    pieces, learned = partitions.pieces(), model.source_model_
+    header = {
+        "model": fingerprint(repr(model.space), model.decode, learned.sources, learned.mixture, learned.calibration),
+        "votes": fingerprint(pieces),
+        "pieces": len(pieces),
+        "ties": ties,
+    }
+    manifest = Manifest(Path(destination), header, resume=resume, force=force)
+    left = {index: manifest.target(index) for index in range(len(pieces)) if index not in manifest.done}
+    if left:
+        for index, counts in partitions.write_labels(labeler(model, partitions, ties=ties), left):
+            manifest.add(index, counts)
+    return manifest.finish()
 
 
 @dataclass(frozen=True)
