@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -26,9 +26,9 @@ from consilience.exceptions import ConsilienceWarning, FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
 from consilience.label_types.base import LabelSpace, Unit
-from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.labeling import summarize
 from consilience.labeling.summary import EQUAL, costs_between
+from consilience.preferences import pair_wins
 from consilience.tables.display import figure
 from consilience.tables.encoding import encode
 from consilience.tables.files import write_text
@@ -181,12 +181,7 @@ def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace 
 
 def _wins(votes: Votes) -> dict[str, list[Any]]:
     """Return how often each candidate beat each other one, those that win most first."""
-    wins: dict[tuple[Any, Any], float] = defaultdict(float)
-    for said in votes.labels[votes.observed]:
-        for one, two, outcome in said.entries():
-            if outcome != UNPARSABLE:
-                wins[one, two] += (1 + outcome) / 2
-                wins[two, one] += (1 - outcome) / 2
+    wins = pair_wins(votes.labels[votes.observed])
 
     def rate(one: Any, others: Iterable[Any]) -> float | None:
         pairs = [(wins[one, two], wins[one, two] + wins[two, one]) for two in others if (one, two) in wins]

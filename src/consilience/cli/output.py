@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from consilience.cli.commands import NAMES, in_options
+from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import FileFormatError
+from consilience.json_text import plain
 from consilience.progress import working
 from consilience.tables.display import SourceTable, aligned, figure, is_numeric
 from consilience.tables.files import check_target, replace_files
-
-if TYPE_CHECKING:
-    from consilience.estimation.protocol import Diagnostic
-    from consilience.tables.receipt import Receipt
+from consilience.tables.receipt import Receipt
 
 Writer = Callable[[Path], object]
 #: Where a table goes that another program reads: as CSV to the standard output.
@@ -162,7 +160,7 @@ class Output:
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
-            click.echo(json.dumps(_plain(content), ensure_ascii=False, indent=2, allow_nan=False))
+            click.echo(json.dumps(plain(content), ensure_ascii=False, indent=2, allow_nan=False))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -188,18 +186,3 @@ def counted(number: int, thing: str) -> str:
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Return rows of the same entries as columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: arrays as lists, NaN and infinity as null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and numbers
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int, bool)) else str(value)

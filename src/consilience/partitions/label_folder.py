@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import FileFormatError, UnsupportedError
+from consilience.label_model import LabelModel
 from consilience.lazy import parquet as pq
 from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
@@ -29,9 +30,6 @@ from consilience.tables.files import replace_file, write_text
 from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
 
 #: Methods of a model whose answers `predict_frame` returns.
 QUESTIONS = ("predict", "predict_baseline", "predict_proba", "confidence")

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.label_types.base import LabelSpace
@@ -17,9 +18,6 @@ from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitio
 from consilience.progress import working
 from consilience.tables.frames import columns_of
 from consilience.tables.row_groups import RowGroup, find_row_groups
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 T = TypeVar("T")
 
