@@ -398,8 +398,7 @@ def test_votes_of_changed_functions_are_not_continued(tmp_path):
         apply_to([second], tmp_path / "d.parquet", tmp_path / "votes", resume=True)
 
 
-def test_ties_are_refused_where_labels_are_no_rankings_also_by_pattern(tmp_path, monkeypatch):
-    monkeypatch.setattr("consilience.partitions.label_folder.WORTH_IT", 1)
+def test_ties_are_refused_where_labels_are_no_rankings_also_in_files(tmp_path):
     votes = cs.Votes.from_array(np.random.default_rng(0).integers(2, size=(20, 3)))
     model = cs.LabelModel(cs.Classes(2)).fit(votes)
     with refused(UnsupportedError, "ties="):

@@ -1,9 +1,12 @@
-"""Robust reading of JSON: deep nesting is an error, and broken characters are replaced."""
+"""Robust JSON: deep nesting is an error, broken characters are replaced, and any value has a plain form."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 #: Half of a surrogate pair.
@@ -33,3 +36,26 @@ def _whole_characters(value: Any) -> Any:
     if isinstance(value, dict):
         return {_whole_characters(key): _whole_characters(entry) for key, entry in value.items()}
     return value
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: arrays as lists, sets as sorted lists, NaN and infinity as null.
+
+    Examples
+    --------
+    >>> plain({"tags": {"b", "a"}, "score": float("nan")})
+    {'tags': ['a', 'b'], 'score': None}
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, (set, frozenset)):
+        value = sorted(value, key=str)
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "tolist"):  # NumPy arrays and numbers
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)

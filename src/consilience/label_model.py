@@ -339,7 +339,7 @@ class LabelModel(Configurable):
         1.000 (0.929 to 1.000)
         """
         whole = votes.in_memory("An audit compares") if isinstance(votes, VotePartitions) else votes
-        table = align_sources(whole, self.space, self._model.sources, self._model.names_given)
+        table = self._model.aligned(whole, self.space)
         known = read_gold(gold, self.space, len(table))
         return audit(self._model, self.space, table, known, self.decode, partial(self._refit, table), weights, by)
 

@@ -158,20 +158,13 @@ def compare(model: LabelModel, votes: Any, gold: Any, ax: Any = None) -> Any:
     >>> [label.get_text() for label in axes.get_yticklabels()][:2]
     ['labels of the model', 'plain vote']
     """
-    evidence, known = _with_known_labels(model, votes, gold)
-    encoded, voted = evidence.encoded, evidence.rows
-    whose = [("labels of the model", voted, evidence.best), ("plain vote", voted, evidence.plain)]
-    for source, name in enumerate(encoded.sources):
-        rows = np.flatnonzero(encoded.observed[:, source])
-        whose.append((name, rows, encoded.labels[rows, source]))
-    names, means, errors = [], [], []
-    for name, rows, labels in whose:
-        chosen = known.observed[rows, 0]
-        if chosen.any():
-            apart = evidence.space.distance(labels[chosen], known.labels[rows[chosen], 0])
-            names.append(name)
-            means.append(apart.mean())
-            errors.append(apart.std() / np.sqrt(len(apart)))
+    evidence, _ = _with_known_labels(model, votes, gold)
+    whose = zip(
+        ["labels of the model", "plain vote", *evidence.votes.sources], evidence.distances_to_known(), strict=True
+    )
+    names, distances = zip(*((name, apart) for name, apart in whose if len(apart)), strict=True)
+    means = [apart.mean() for apart in distances]
+    errors = [apart.std() / np.sqrt(len(apart)) for apart in distances]
     axes = _axes(ax, len(names))
     order = [0, 1, *(2 + np.argsort(means[2:], kind="stable"))]
     values, spread = np.array(means)[order], NORMAL_95 * np.array(errors)[order]

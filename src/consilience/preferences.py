@@ -19,6 +19,11 @@ from consilience.tables.vote_tables import as_group
 
 __all__ = ["leader", "standings"]
 
+COLUMNS = (
+    "item", "rank", "candidate", "score", "standard_error", "score_low", "score_high", "rank_low", "rank_high",
+    "baseline_rank", "wins", "comparisons", "win_rate",
+)  # fmt: skip
+
 
 def leader(table: pa.Table) -> str:
     """Return a sentence about who is first in the standings of one row, and who may be.
@@ -56,43 +61,35 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     if "candidates" not in belief.details:
         raise UnsupportedError(f"{type(model.space).__name__} does not rank candidates. standings is for Preferences.")
     plain = model.predict_baseline(table)
-    names = ("item", "rank", "candidate", "score", "standard_error", "score_low", "score_high", "rank_low", "rank_high")
-    columns: dict[str, list[Any]] = {name: [] for name in (*names, "baseline_rank", "wins", "comparisons")}
     said = encode(table, model.space)
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for row in np.flatnonzero(table.observed.any(axis=1)).tolist():
-        places = _places(plain[row])
-        own = _places(belief.labels[row])
-        wins, compared = _wins(said.labels[row][said.observed[row]])
+        item, own, places = table.items[row : row + 1].tolist()[0], _places(belief.labels[row]), _places(plain[row])
+        wins, compared = defaultdict[Any, float](float), defaultdict[Any, float](float)
+        for (one, two), won in pair_wins(said.labels[row][said.observed[row]]).items():
+            wins[one] += won
+            compared[one] += won
+            compared[two] += won
         for at, name in enumerate(belief.details["candidates"][row]):
-            columns["item"].append(table.items[row : row + 1].tolist()[0])
-            columns["rank"].append(own[name])
-            columns["candidate"].append(name)
             score, error = (float(belief.details[key][row][at]) for key in ("score", "standard_error"))
-            columns["score"].append(score)
-            columns["standard_error"].append(error)
-            columns["score_low"].append(score - NORMAL_95 * error)
-            columns["score_high"].append(score + NORMAL_95 * error)
-            for key in ("rank_low", "rank_high"):
-                columns[key].append(int(belief.details[key][row][at]))
-            columns["baseline_rank"].append(places[name])
-            columns["wins"].append(wins[name])
-            columns["comparisons"].append(compared[name])
-    columns["win_rate"] = [won / max(of, 1) for won, of in zip(columns["wins"], columns["comparisons"], strict=True)]
+            ends = [score - NORMAL_95 * error, score + NORMAL_95 * error]
+            ranks = [int(belief.details[key][row][at]) for key in ("rank_low", "rank_high")]
+            counts = [wins[name], int(compared[name]), wins[name] / max(compared[name], 1)]
+            cells = [item, own[name], name, score, error, *ends, *ranks, places[name], *counts]
+            for column, cell in zip(columns.values(), cells, strict=True):
+                column.append(cell)
     return pa.table(columns)
 
 
-def _wins(cells: Iterable[Comparisons]) -> tuple[dict[Any, float], dict[Any, int]]:
-    """Return how often each item won, ties as half, and how often it was compared."""
-    wins: dict[Any, float] = defaultdict(float)
-    compared: dict[Any, int] = defaultdict(int)
+def pair_wins(cells: Iterable[Comparisons]) -> dict[tuple[Any, Any], float]:
+    """Return how often each candidate beat each other one; a tie is half a win for both."""
+    wins: dict[tuple[Any, Any], float] = defaultdict(float)
     for said in cells:
-        for first, second, outcome in zip(said.first, said.second, said.outcome, strict=True):
+        for one, two, outcome in said.entries():
             if outcome != UNPARSABLE:
-                wins[first] += (1 + outcome) / 2
-                wins[second] += (1 - outcome) / 2
-                compared[first] += 1
-                compared[second] += 1
-    return wins, compared
+                wins[one, two] += (1 + outcome) / 2
+                wins[two, one] += (1 - outcome) / 2
+    return wins
 
 
 def _places(ranking: list[Any]) -> dict[Any, int]:

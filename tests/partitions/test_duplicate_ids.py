@@ -65,7 +65,7 @@ def test_ids_that_differ_are_compared_once_and_in_the_pass_that_is_made_anyway(t
     parts = ParquetPartitions(write(tmp_path / "votes", list(range(300))), SPACE)
     cs.LabelModel(SPACE, method="triplets").fit(parts)
     parts.check_ids()
-    assert len(reads) == len(parts.pieces)
+    assert len(reads) == len(parts.groups)
 
 
 def test_ids_that_only_share_a_key_are_no_repeats(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def test_a_row_group_without_any_vote_is_counted_and_changes_no_quality(name, tm
     silent[60:120] = False
     votes = cs.Votes(votes.labels, silent, votes.sources, votes.items, spelling=votes.spelling)
     parts = ParquetPartitions(write_folder(tmp_path, votes, name, [], 60), SPACES[name])
-    assert len(parts.pieces) == 4
+    assert len(parts.groups) == 4
     model = cs.LabelModel(SPACES[name]).fit(parts)
     whole = in_memory(name, votes)
     assert np.allclose(whole.weight_, model.weight_, rtol=1e-10, atol=1e-10)

@@ -2,8 +2,6 @@
 
 import json
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.partitions.tables import SPACES, assert_same_labels, poisoned, votes_of, write_folder
@@ -30,25 +28,6 @@ def test_a_folder_of_labels_reads_as_the_table_of_labels(name, tmp_path):
     lines = [json.loads(line) for line in (tmp_path / "labels" / "_manifest.jsonl").read_text().splitlines()]
     assert [line["rows"] for line in lines[1:-1]] == [50, 50, 30, 50, 50, 10]
     assert lines[-1] == {"complete": True, "rows": 240, "files": 6, "skipped": 0}
-
-
-@pytest.mark.parametrize("space", [cs.Classes(2), cs.Classes(["no", "yes"]), cs.Classes([7, 3])], ids=repr)
-def test_labels_by_pattern_are_those_computed_row_by_row(space, tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    names = np.array([7, 3], dtype=np.int8) if space.names == (7, 3) else np.array([0, 1], dtype=np.int8)
-    cells = names[rng.integers(0, 2, size=(5_000, 4))]
-    silent = rng.random(cells.shape) < 0.5  # on 300 items nobody votes
-    table = {f"s{column}": pa.array(cells[:, column], mask=silent[:, column]) for column in range(4)}
-    pq.write_table(pa.table({"item": np.arange(5_000), **table}), tmp_path / "votes.parquet")
-    parts = ParquetPartitions(tmp_path / "votes.parquet", space, item="item")
-    model = cs.LabelModel(space, random_state=0).fit(parts)
-    monkeypatch.setattr(label_folder, "WORTH_IT", 1_000)
-    predict_to(model, parts, tmp_path / "labels")
-    by_pattern = pq.read_table(tmp_path / "labels")
-    monkeypatch.setattr(label_folder, "WORTH_IT", 10_000)
-    predict_to(model, parts, tmp_path / "labels", force=True)
-    assert by_pattern.equals(pq.read_table(tmp_path / "labels"))
-    assert by_pattern.column("label").null_count == int(silent.all(axis=1).sum())
 
 
 def stop_after(monkeypatch, files):

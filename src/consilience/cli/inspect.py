@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -15,30 +15,20 @@ from typing import Any
 import click
 import numpy as np
 
+import consilience.cli.loading as loading
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command, in_options
-from consilience.cli.loading import (
-    cells_by_item,
-    describe,
-    item_column,
-    item_key,
-    load_for_model,
-    opened,
-    shown_content,
-    table_of,
-    without_shown,
-)
-from consilience.cli.origins import Loaded
+from consilience.cli.loading import Loaded, describe, opened
 from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
 from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import ConsilienceWarning, FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
 from consilience.label_types.base import LabelSpace, Unit
-from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.labeling import summarize
 from consilience.labeling.summary import EQUAL, costs_between
+from consilience.preferences import pair_wins
 from consilience.tables.display import figure
 from consilience.tables.encoding import encode
 from consilience.tables.files import write_text
@@ -191,12 +181,7 @@ def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace 
 
 def _wins(votes: Votes) -> dict[str, list[Any]]:
     """Return how often each candidate beat each other one, those that win most first."""
-    wins: dict[tuple[Any, Any], float] = defaultdict(float)
-    for said in votes.labels[votes.observed]:
-        for one, two, outcome in said.entries():
-            if outcome != UNPARSABLE:
-                wins[one, two] += (1 + outcome) / 2
-                wins[two, one] += (1 - outcome) / 2
+    wins = pair_wins(votes.labels[votes.observed])
 
     def rate(one: Any, others: Iterable[Any]) -> float | None:
         pairs = [(wins[one, two], wins[one, two] + wins[two, one]) for two in others if (one, two) in wins]
@@ -339,8 +324,8 @@ def audit(
     Known labels that MODEL learned from are compared with labels of models that did not see them.
     """
     fitted = LabelModel.load(model)
-    loaded = load_for_model(votes, fitted, reading, output, gold)
-    slices = None if by is None else cells_by_item(votes, [by], reading, loaded.votes, alike=True)[by]
+    loaded = loading.load_for_model(votes, fitted, reading, output, gold)
+    slices = None if by is None else loading.cells_by_item(votes, [by], reading, loaded.votes, alike=True)[by]
     weights = weights_of(gold, reading, loaded.votes)
     with output.working("auditing"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
@@ -366,22 +351,16 @@ def audit(
 def weights_of(gold: str, reading: options.Reading, votes: Votes) -> FloatArray | None:
     """Return one over the probability of each item, where the file of known labels has such a column."""
     path = Path(gold)
-    if not path.is_file():
+    if not path.is_file() or PROBABILITY not in loading.table_of(path, reading).column_names:
         return None
-    table = table_of(path, reading)
-    if PROBABILITY not in table.column_names:
-        return None
-    item = reading.gold_item or item_column(table.column_names, reading)
-    weights: dict[str, float] = {}
-    for name, value in zip(table.column(item).to_pylist(), table.column(PROBABILITY).to_pylist(), strict=True):
-        if value is None or value == "":
-            continue
-        if not isinstance(value, (int, float)) or not 0.0 < value <= 1.0:
+    reading = replace(reading, item=reading.gold_item or reading.item)
+    drawn = loading.cells_by_item(path, [PROBABILITY], reading, votes)[PROBABILITY]
+    for item, value in zip(votes.items.tolist(), drawn, strict=True):
+        if value is not None and not (isinstance(value, (int, float)) and 0.0 < value <= 1.0):
             raise FileFormatError(
-                f"{gold!r}, item {name!r}: {value!r} is not a probability. Leave the cell empty if there is none."
+                f"{gold!r}, item {item!r}: {value!r} is not a probability. Leave the cell empty if there is none."
             )
-        weights[item_key(name)] = 1.0 / value
-    return np.array([weights.get(item_key(one), np.nan) for one in votes.items.tolist()])
+    return np.array([np.nan if value is None else 1.0 / value for value in drawn])
 
 
 @click.command(
@@ -417,9 +396,9 @@ def report(
     """
     check_targets([target], force=force)
     fitted = LabelModel.load(model)
-    reading = without_shown(votes, reading, show)
-    loaded = load_for_model(votes, fitted, reading, output, gold)
-    content = shown_content(show, votes, reading, loaded.votes)
+    reading = loading.without_shown(votes, reading, show)
+    loaded = loading.load_for_model(votes, fitted, reading, output, gold)
+    content = loading.shown_content(show, votes, reading, loaded.votes)
     with output.working("writing the report"):
         write_all({target: lambda path: write_page(path, fitted, loaded, title or votes.name, content)})
     output.text(f"Wrote the report to {target}")

@@ -13,12 +13,12 @@ from typing import Any
 import click
 import numpy as np
 
+import consilience.cli.loading as loading
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command, in_options
 from consilience.cli.inspect import write_page
-from consilience.cli.loading import describe, load, opened, read_raw, shown_content, table_of, without_shown
-from consilience.cli.origins import Loaded, origin_of, write_back
+from consilience.cli.loading import Loaded, describe, opened
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, counted, write_all
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean
 from consilience.label_model import LabelModel
@@ -122,7 +122,7 @@ def label(
         which = "--report" if report else "--standings"
         raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
     output = check_outputs(writing, reading, output, [path for path, _ in extra])
-    reading = without_shown(votes, reading, show)
+    reading = loading.without_shown(votes, reading, show)
     if reading.engine in ("local", "dask"):
         check_folder(writing.target, resume=reading.resume, force=writing.force)
     with opened(votes, reading, output, gold=gold) as loaded:
@@ -137,7 +137,7 @@ def label(
             model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, told, seed, prior)
         writers: dict[Path, Writer] = {}
         if report is not None:
-            content = shown_content(show, votes, reading, loaded.votes)
+            content = loading.shown_content(show, votes, reading, loaded.votes)
             writers[report] = lambda path: write_page(path, model, loaded, votes.name, content)
         readable = partial(write_readable, safe_csv=writing.safe_csv)
         if sources_out is not None:
@@ -233,7 +233,7 @@ def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output:
     on the last fifth, in turn; all others learn from votes alone. Items nobody voted on are left out. `other_labels` is
     the share of these items on which a method gives another label than `auto`.
     """
-    loaded = load(votes, reading, output, gold)
+    loaded = loading.load(votes, reading, output, gold)
     rows = []
     auto: Any = None
     for method in loaded.space.law.methods:
@@ -282,12 +282,12 @@ def convert(
     as_it_is = replace(options.Reading(), delimiter=reading.delimiter, encoding=reading.encoding)
     if (
         layout_out is None
-        and origin_of(source_file, reading) == "table"
+        and loading.origin_of(source_file, reading) == "table"
         and reading in (as_it_is, replace(as_it_is, origin="table"))
     ):
-        table = table_of(source_file, reading)
+        table = loading.table_of(source_file, reading)
     else:
-        votes, space, is_long = read_raw(source_file, reading)
+        votes, space, is_long = loading.read_raw(source_file, reading)
         output.receipt(votes.receipt)
         wide = layout_out == "wide" or (layout_out is None and not is_long)
         table = wide_table(votes, space) if wide else votes.to_long(space)
@@ -337,7 +337,7 @@ def write_predictions(
             if reading.to is None:
                 write_readable(path, table, safe_csv=writing.safe_csv)
             else:
-                write_back(path, reading.to, model, loaded.votes, loaded.export)
+                loading.write_back(path, reading.to, model, loaded.votes, loaded.export)
 
         write_all({target: write, **(others or {})})
         known = f" ({loaded.n_gold} known)" if loaded.n_gold else ""

@@ -5,41 +5,42 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+import consilience.tables as tables
 from consilience.arrays import Batch, IntArray, as_object_array
-from consilience.cli.commands import in_options
+from consilience.cli.commands import BadInputError, in_options
 from consilience.cli.options import Reading
-from consilience.cli.origins import Loaded, imported, origin_of
 from consilience.cli.output import Output, shortened
 from consilience.exceptions import (
     FileFormatError,
     InvalidLabelError,
     InvalidVotesError,
-    UnknownSourceError,
     did_you_mean,
     needed,
     unknown_column,
 )
+from consilience.json_text import parse_json
 from consilience.label_model import LabelModel
-from consilience.label_types import Preferences
+from consilience.label_types import Preferences, Rankings
 from consilience.label_types.base import LabelSpace
 from consilience.lazy import pyarrow as pa
 from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
 from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
-from consilience.tables.cleaning import as_the_space_reads, cleaned, odd_columns, read_by
+from consilience.tables.cleaning import RANKED_BELOW, as_the_space_reads, cleaned, odd_columns, read_by
 from consilience.tables.display import SourceTable
-from consilience.tables.files import read_table
+from consilience.tables.files import read_table, read_text
 from consilience.tables.frames import ALIASES
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared, guess_space, space_of_text, word_for
 from consilience.tables.receipt import Receipt, fault_table
+from consilience.tables.vote_tables import check_known
 from consilience.votes import Votes
 
 #: Items that show the label type, where an engine holds the votes and none was named.
@@ -48,6 +49,34 @@ SHOWN_ITEMS = 50_000
 LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target", "rating", "score")
 #: Ids shown in a message.
 SHOWN = 3
+#: Options that say how to read each kind of file; all others are for tables.
+_USED = {
+    "judges": ("item", "source", "label", "sources", "drop", "repeats", "decimal", "delimiter", "encoding"),
+    **dict.fromkeys(("label-studio", "argilla", "cvat", "ground-truth"), ("field",)),
+    "coco": ("outside",),
+    "trec": ("unlisted",),
+}
+_ALWAYS = ("origin", "space", "sources", "drop", "strict", "engine", "gold_item", "gold_label", "to")
+#: What only the export of a tool knows that its writer needs.
+_OWN = {"label-studio": "to_name", "coco": "categories"}
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Votes as their label type has them, or the partitions of an engine, and one known label (or None) per item."""
+
+    votes: Any
+    space: Any
+    gold: Batch | None = None
+    #: What the reader of another tool's file returned: it knows the data of the items, for files that go back.
+    export: Any = None
+    #: What became of the cells of the table.
+    receipt: Receipt | None = None
+
+    @property
+    def n_gold(self) -> int:
+        """How many items have a known label."""
+        return 0 if self.gold is None else sum(label is not None for label in self.gold.tolist())
 
 
 def load(path: Path, reading: Reading, output: Output, gold: str | None = None, *, to_look: bool = False) -> Loaded:
@@ -255,11 +284,7 @@ def _check_columns(path: Path, columns: list[str], wanted: Iterable[str | None])
 
 def _chosen(votes: Votes, reading: Reading) -> Votes:
     """Return the votes of a long table by the sources that were asked for."""
-    for name in (*(reading.sources or ()), *reading.drop):
-        if name not in votes.sources:
-            hint = did_you_mean(name, votes.sources)
-            shown = ", ".join(map(repr, votes.sources[:8])) + (", ..." if votes.n_sources > 8 else "")
-            raise UnknownSourceError(f"There is no source {name!r}.{hint} Sources: {shown}.")
+    check_known((*(reading.sources or ()), *reading.drop), dict.fromkeys(votes.sources))
     kept = tuple(name for name in (reading.sources or votes.sources) if name not in reading.drop)
     return votes if kept == votes.sources else votes.select(kept)
 
@@ -351,11 +376,7 @@ def cells_by_item(
     if key is None and table.num_rows != len(votes):
         raise FileFormatError(f"{str(path)!r} has no column of item ids. Name one 'item'.")
     ids = votes.items.tolist() if key is None else table.column(key).to_pylist()
-    wanted = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
-    rows = [wanted.get(item_key(item)) for item in ids]
-    if all(row is None for row in rows):
-        shown = ", ".join(map(repr, ids[:SHOWN]))
-        raise FileFormatError(f"None of the items of {str(path)!r} is among the votes: {shown}. Use the same ids.")
+    rows = _rows(ids, votes, str(path))
     found = {name: [None] * len(votes) for name in names or [name for name in columns if name != key]}
     for name, cells in found.items():
         for row, item, cell in zip(rows, ids, table.column(name).to_pylist(), strict=True):
@@ -397,36 +418,125 @@ def _columns_of_gold(file: Path, reading: Reading) -> tuple[list[Any], list[Any]
 
 def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output: Output) -> dict[int, Any]:
     """Return the known labels by row of the votes."""
-    row_of = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
+    there = [(item, label) for item, label in zip(ids, labels, strict=True) if label is not None and label != ""]
+    if not there:
+        raise FileFormatError(f"{name!r} does not contain any label. Give at least one known label.")
     found: dict[int, Any] = {}
-    unmatched: dict[Any, None] = {}
-    for item, label in zip(ids, labels, strict=True):
-        if label is None or label == "":
-            continue
-        row = row_of.get(item_key(item))
-        if row is None:
-            unmatched[item] = None
-        elif found.setdefault(row, label) != label:
+    for (item, label), row in zip(there, _rows([item for item, _ in there], votes, name, output), strict=True):
+        if row is not None and found.setdefault(row, label) != label:
             raise InvalidVotesError(
                 f"{name!r} has two labels for item {item!r}: {found[row]!r} and {label!r}. Keep one of them."
             )
-    if not found and not unmatched:
-        raise FileFormatError(f"{name!r} does not contain any label. Give at least one known label.")
-    listed = ", ".join(map(repr, list(unmatched)[:SHOWN])) + (", ..." if len(unmatched) > SHOWN else "")
-    if not found:
+    return found
+
+
+def _rows(ids: list[Any], votes: Votes, name: str, output: Output | None = None) -> list[int | None]:
+    """Return the row of the votes for each id, None for items that are not among them, which `output` is told."""
+    row_of = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
+    rows = [row_of.get(item_key(item)) for item in ids]
+    unmatched = list(dict.fromkeys(item for item, row in zip(ids, rows, strict=True) if row is None))
+    listed = ", ".join(map(repr, unmatched[:SHOWN])) + (", ..." if len(unmatched) > SHOWN else "")
+    if unmatched and all(row is None for row in rows):
         raise FileFormatError(
             f"None of the {len(unmatched)} items of {name!r} is among the {len(votes)} items of the votes: {listed} "
             f"there, {', '.join(map(repr, votes.items.tolist()[:SHOWN]))} here. Use the same ids in both files."
         )
-    if unmatched:
-        count = f"{len(unmatched)} of {len(unmatched) + len(found)}"
+    if unmatched and output is not None:
+        count = f"{len(unmatched)} of {len(unmatched) + len({*rows} - {None})}"
         output.note(f"{count} items of {name!r} are not among the votes: {listed}")
-    return found
+    return rows
 
 
 def item_key(item: Any) -> str:
     """Return an id so that 7, 7.0 and '7' are the same."""
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+
+
+# --- files of other tools -------------------------------------------------------------------------------------
+
+
+def imported(path: Path, reading: Reading) -> Loaded | None:
+    """Return the votes of a file that is not a plain table; None if it is one."""
+    origin = origin_of(path, reading)
+    if origin == "table":
+        return None
+    used = _USED.get(origin, ())
+    for name in Reading.__dataclass_fields__:
+        if name not in (*_ALWAYS, *used) and getattr(reading, name) != getattr(Reading(), name):
+            raise BadInputError(f"--{name.replace('_', '-')} cannot be combined with --from {origin}. Leave it out.")
+    if origin == "judges":
+        export = _judges(path, reading)
+    else:
+        given = {name: getattr(reading, name) for name in used if getattr(reading, name) is not None}
+        export = getattr(tables, f"read_{origin.replace('-', '_')}")(path, **given)
+    votes, space = (export, Rankings(None)) if isinstance(export, Votes) else (export.votes, export.space)
+    if origin != "judges":
+        cast = int(np.count_nonzero(votes.observed))
+        empty = 0 if votes.receipt is None else votes.receipt.empty
+        # A run file holds the top of longer lists.
+        notes = (f"In run files, {RANKED_BELOW}",) if origin == "trec" and reading.unlisted is None else ()
+        votes = replace(votes, receipt=Receipt(cast + empty, empty, unit="answers", notes=notes))
+    labels, known = getattr(export, "gold", (None, np.zeros(0)))
+    return Loaded(votes, space, labels if known.any() else None, export, votes.receipt)
+
+
+def write_back(path: Path, tool: str, model: LabelModel, votes: Votes, export: Any) -> None:
+    """Write labels in the form that a tool imports, with the data of the items from its export."""
+    if not isinstance(export, tables.Annotations) or not getattr(export, _OWN.get(tool, "data")):
+        raise BadInputError(f"--to {tool} needs an export of that tool as VOTES, because it contains the items.")
+    getattr(tables, f"write_{tool.replace('-', '_')}")(path, model, votes, export)
+
+
+def origin_of(path: Path, reading: Reading) -> str:
+    """Return what a file is, or seems to be."""
+    return reading.origin or _seen(path)
+
+
+def _judges(path: Path, reading: Reading) -> Any:
+    repeats = "separate" if reading.repeats == "identical" else reading.repeats
+    declared = Declared.by(reading.space)
+    return tables.read_judges(
+        table_of(path, reading),
+        item=reading.item,
+        judge=reading.source,
+        answer=reading.label,
+        labels=sorted(declared.labels) or None,
+        scale=declared.scale,
+        repeats=repeats,
+        drop=reading.drop,
+        decimal=reading.decimal,
+    )
+
+
+def _seen(path: Path) -> str:
+    """Return what a file seems to be, by its name and by the keys of its first record."""
+    ending = path.suffix.lower()
+    if ending in (".run", ".trec"):
+        return "trec"
+    if ending == ".xml":
+        return "cvat"
+    if ending == ".manifest":
+        return "ground-truth"
+    if ending not in (".json", ".jsonl", ".ndjson") or not path.is_file():
+        return "table"
+    try:
+        text = read_text(path)
+        document = parse_json(text if ending == ".json" else text.lstrip().split("\n", 1)[0])
+    except (ValueError, FileFormatError):
+        return "table"  # which says what is wrong with it
+    if isinstance(document, dict) and {"images", "annotations"} <= document.keys():
+        return "coco"
+    first = document[0] if isinstance(document, list) and document else document
+    keys = first.keys() if isinstance(first, dict) else set()
+    if "datasetObjectId" in keys:
+        return "ground-truth"
+    if {"annotations", "completions", "predictions"} & keys and ending == ".json":
+        return "label-studio"
+    if {"text", "annotations"} <= keys:
+        return "doccano"
+    if "fields" in keys and {"responses", "suggestions"} & keys:
+        return "argilla"
+    return "prodigy" if {"_input_hash", "_task_hash"} & keys else "table"
 
 
 # --- what the report and the review show with the items ------------------------------------------------------

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 import os
-import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from consilience.cli.commands import in_options
-from consilience.exceptions import ConsilienceError, FileFormatError
+from consilience.cli.commands import NAMES, in_options
+from consilience.estimation.protocol import Diagnostic
+from consilience.exceptions import FileFormatError
+from consilience.json_text import plain
 from consilience.progress import working
 from consilience.tables.display import SourceTable, aligned, figure, is_numeric
-from consilience.tables.files import check_target, why
-
-if TYPE_CHECKING:
-    from consilience.estimation.protocol import Diagnostic
-    from consilience.tables.receipt import Receipt
+from consilience.tables.files import check_target, replace_files
+from consilience.tables.receipt import Receipt
 
 Writer = Callable[[Path], object]
 #: Where a table goes that another program reads: as CSV to the standard output.
@@ -51,40 +47,24 @@ def check_targets(paths: Iterable[Path], *, force: bool) -> None:
         seen.add(path.resolve())
 
 
-def write_all(writers: dict[Path, Writer]) -> None:
-    """Write several files beside their places, then put all of them there.
+def write_all(writers: Mapping[Path, Writer]) -> None:
+    """Write several files, all of them or none; what goes to the standard output is printed in the end."""
+    context = click.get_current_context(silent=True)
+    shown = {} if context is None else context.meta.setdefault(NAMES, {})
 
-    If anything goes wrong before the last file is complete, no place has changed and nothing is left behind.
-    """
-    staged: dict[Path, Path] = {}
-    try:
-        for target, write in writers.items():
-            above = Path(tempfile.gettempdir()) if target == STDOUT else target.parent
-            folder = above / f".{target.name}.{secrets.token_hex(8)}.tmp"
-            # Noted before it is made: an interrupt in between would leave it behind.
-            temporary = staged[target] = folder / ("labels.csv" if target == STDOUT else target.name)
-            try:
-                folder.mkdir(mode=0o700)
-            except OSError as error:
-                where = str(target.parent)
-                raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
-            try:
-                write(temporary)
-            except OSError as error:
-                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}. Nothing was changed.") from None
-            except ConsilienceError as error:
-                raise FileFormatError(str(error).replace(str(temporary), str(target))) from None
-        for target, temporary in staged.items():
-            if target == STDOUT:
-                click.echo(temporary.read_bytes(), nl=False)
-                continue
-            try:
-                os.replace(temporary, target)
-            except OSError as error:
-                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}.") from None
-    finally:
-        for temporary in staged.values():
-            shutil.rmtree(temporary.parent, ignore_errors=True)
+    def known_as(target: Path, write: Writer) -> Writer:
+        def written(temporary: Path) -> None:
+            shown[str(temporary)] = str(target)
+            write(temporary)
+
+        return written
+
+    with tempfile.TemporaryDirectory() as folder:
+        printed = Path(folder) / "labels.csv"
+        places = {target: printed if target == STDOUT else target for target in writers}
+        replace_files({places[target]: known_as(target, write) for target, write in writers.items()})
+        if STDOUT in writers:
+            click.echo(printed.read_bytes(), nl=False)
 
 
 @dataclass(frozen=True)
@@ -180,7 +160,7 @@ class Output:
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
-            click.echo(json.dumps(_plain(content), ensure_ascii=False, indent=2, allow_nan=False))
+            click.echo(json.dumps(plain(content), ensure_ascii=False, indent=2, allow_nan=False))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -206,18 +186,3 @@ def counted(number: int, thing: str) -> str:
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Return rows of the same entries as columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: arrays as lists, NaN and infinity as null."""
-    if is_dataclass(value) and not isinstance(value, type):
-        value = asdict(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [_plain(entry) for entry in value]
-    if hasattr(value, "tolist"):  # NumPy arrays and numbers
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, (str, int, bool)) else str(value)

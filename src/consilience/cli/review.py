@@ -13,7 +13,7 @@ from consilience.cli.commands import Command
 from consilience.cli.label import fit_votes
 from consilience.cli.loading import load, shown_content, shown_file, without_shown
 from consilience.cli.output import Output
-from consilience.report.content import PICTURES
+from consilience.report.evidence import PICTURES
 from consilience.review import GoldFile, Session, serve
 from consilience.review.server import HOST, listen, new_token
 

@@ -6,8 +6,8 @@ from consilience.partitions.base import Part as Part
 from consilience.partitions.base import VotePartitions as VotePartitions
 from consilience.partitions.dask import DaskPartitions as DaskPartitions
 from consilience.partitions.label_folder import LabelFolder as LabelFolder
+from consilience.partitions.label_folder import predict_frame as predict_frame
+from consilience.partitions.label_folder import predict_to as predict_to
 from consilience.partitions.parquet import ParquetPartitions as ParquetPartitions
-from consilience.partitions.predicting import predict_frame as predict_frame
-from consilience.partitions.predicting import predict_to as predict_to
 from consilience.partitions.spark import SparkPartitions as SparkPartitions
 from consilience.partitions.spark import spark_session as spark_session

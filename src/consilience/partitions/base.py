@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -75,6 +76,8 @@ class VotePartitions(ABC):
 
     #: Whether chunks are on a cluster, so that results for single items stay there.
     remote: ClassVar[bool] = False
+    #: Whether labels are written piece by piece, and not as a whole by the engine.
+    in_pieces: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -117,6 +120,30 @@ class VotePartitions(ABC):
                 "them: votes.sample(50_000, seed=0)."
             )
         return Votes.concatenate(list(self.map(lambda part: part.votes)))
+
+    def pieces(self) -> list[Any]:
+        """Return one entry per file of labels, which changes with the votes in it; see `partitions.predict_to`."""
+        raise UnsupportedError(
+            f"{type(self).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
+            "label_table(model, votes) for votes in memory."
+        )
+
+    def piece(self, index: int) -> Iterator[Part]:
+        """Yield the parts of one of the `pieces`."""
+        raise NotImplementedError
+
+    def write_labels(self, labeler: Any, targets: dict[int, Path]) -> Iterator[tuple[int, dict[str, int]]]:
+        """Write the labels of some of the pieces to files, and yield the counts."""
+        for index, target in targets.items():
+            yield index, labeler.write(self.piece(index), target)
+
+    def write_folder(self, labeler: Any, destination: str | Path, *, force: bool) -> Any:
+        """Write all labels to a folder, where the engine does so as a whole."""
+        raise NotImplementedError
+
+    def label_frame(self, labeler: Any) -> Any:
+        """Return a lazy dataframe of labels, on a cluster."""
+        raise NotImplementedError
 
     @property
     def n_skipped(self) -> int:
@@ -195,6 +222,13 @@ class InMemoryPartitions(VotePartitions):
 
     def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
         return InMemoryPartitions(function(self.whole), self.rows, self.workers)
+
+    def pieces(self) -> list[Any]:
+        chunks = (self.whole.votes[start : start + self.rows] for start in range(0, self.n_items, self.rows))
+        return [[votes.labels, votes.observed, votes.items] for votes in chunks]
+
+    def piece(self, index: int) -> Iterator[Part]:
+        yield self.whole[index * self.rows : (index + 1) * self.rows]
 
 
 def _unknown(like: Votes, votes: Votes) -> Votes:

@@ -135,6 +135,9 @@ class DaskPartitions(ReadPartitions):
             meta=pandas_frame(schema.empty_table()),
         )
 
+    def pieces(self) -> list[Any]:
+        return list(zip(self.places, self.sizes, strict=True))
+
     def write_labels(self, labeler: Labeler, targets: dict[int, Path]) -> Iterator[tuple[int, dict[str, int]]]:
         """Let the workers write files for some of the parts to a shared file system, and yield the counts."""
         from distributed import as_completed

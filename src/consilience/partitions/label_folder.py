@@ -1,4 +1,4 @@
-"""Tables of labels for parts of the votes, written to a folder of Parquet files; a run that stopped can be resumed.
+"""Labels of partitioned votes: as a dataframe of the engine, or as a folder of Parquet files, never all in one memory.
 
 The folder has one file per piece of the votes and ``_manifest.jsonl``. The first line of the manifest identifies votes
 and model. A line is added for each complete file, and a last one at the end. A file gets its name when it is complete,
@@ -16,33 +16,105 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import FileFormatError, UnsupportedError
-from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_patterns, patterns_of
+from consilience.label_model import LabelModel
 from consilience.lazy import parquet as pq
 from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
-from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import replace_file, write_text
 from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
 from consilience.votes import Votes
 
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
-
+#: Methods of a model whose answers `predict_frame` returns.
+QUESTIONS = ("predict", "predict_baseline", "predict_proba", "confidence")
 #: Items whose labels show the type of a label.
 SHOWN = 50
-#: With this many items it pays to label all possible patterns of votes first.
-WORTH_IT = 200_000
 #: Depth of nested objects in a fingerprint; deeper ones count by their type.
 DEEPEST = 10
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
+
+
+def predict_frame(
+    model: LabelModel,
+    partitions: VotePartitions,
+    question: str | None = None,
+    *,
+    ties: float | None = None,
+    fill: str | None = None,
+) -> Any:
+    """Return a lazy Dask or Spark dataframe of the answers of a model.
+
+    `question` is a method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
+    ``item`` and ``label``, ``probabilities`` or ``confidence``. Without a question they are those of `label_table`.
+    `ties` is as for `label_table`, `fill` as for `LabelModel.predict`.
+
+    Examples
+    --------
+    >>> predict_frame(model, votes, "predict")  # doctest: +SKIP
+    """
+    if not partitions.remote:
+        raise UnsupportedError(
+            f"{type(partitions).__name__} is not on Dask or Spark. Use label_table(model, votes) for votes in memory, "
+            "or predict_to(model, votes, folder)."
+        )
+    if question is not None and question not in QUESTIONS:
+        raise UnsupportedError(f"question={question!r} is unknown. Use one of {', '.join(QUESTIONS)}.")
+    return partitions.label_frame(labeler(model, partitions, question, ties=ties, fill=fill))
+
+
+def predict_to(
+    model: LabelModel,
+    partitions: VotePartitions,
+    destination: str | Path,
+    *,
+    ties: float | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> LabelFolder:
+    """Write labels to a folder of Parquet files with the columns of `label_table`, one file per row group or chunk.
+
+    `destination` is a new or empty folder. `resume` continues a run that stopped: complete files stay, and only the
+    others are written. Votes and model must be the same. `force` overwrites the labels of an earlier run. `ties` is as
+    for `label_table`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from consilience import Classes, LabelModel, Votes
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
+    >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
+    >>> written = predict_to(model, InMemoryPartitions.of(votes, rows=25), folder)
+    >>> written.n_items, written.n_files
+    (60, 3)
+    """
+    if not partitions.in_pieces:
+        if resume:
+            raise UnsupportedError(
+                "Spark commits its own files and does not resume. Label again with force=True, or use "
+                "ParquetPartitions or DaskPartitions for the same files."
+            )
+        return partitions.write_folder(labeler(model, partitions, ties=ties), destination, force=force)
+    pieces, learned = partitions.pieces(), model.source_model_
+    header = {
+        "model": fingerprint(repr(model.space), model.decode, learned.sources, learned.mixture, learned.calibration),
+        "votes": fingerprint(pieces),
+        "pieces": len(pieces),
+        "ties": ties,
+    }
+    manifest = Manifest(Path(destination), header, resume=resume, force=force)
+    left = {index: manifest.target(index) for index in range(len(pieces)) if index not in manifest.done}
+    if left:
+        for index, counts in partitions.write_labels(labeler(model, partitions, ties=ties), left):
+            manifest.add(index, counts)
+    return manifest.finish()
 
 
 @dataclass(frozen=True)
@@ -55,8 +127,6 @@ class Labeler:
         See `consilience.partitions.predict_frame`.
     unrelated
         Mean distance of votes to the labels of other items, if agreement needs it.
-    by_pattern
-        The rows of `label_table` for all patterns of votes, without ids, if there are few.
     schema
         Schema of the tables; None for any.
     """
@@ -66,14 +136,11 @@ class Labeler:
     ties: float | None = None
     fill: str | None = None
     unrelated: float | None = None
-    by_pattern: pa.Table | None = None
     schema: pa.Schema | None = None
 
     def table(self, part: Part) -> pa.Table:
         """Return the table of a part."""
-        found = self._from_patterns(part.votes)
-        if found is None:
-            found = self._asked(part.votes)
+        found = self._asked(part.votes)
         if self.schema is None:
             return found
         if "label" in found.column_names and not part.votes.observed.any() and self.fill is None:
@@ -98,18 +165,6 @@ class Labeler:
         else:
             name, column = "label", label_column(self.model.space, Posterior(found, np.zeros(len(found))))
         return pa.table({"item": id_column(votes.items), name: column})
-
-    def _from_patterns(self, votes: Votes) -> pa.Table | None:
-        """Look up the labels by the pattern of votes on each item; None for votes of another type."""
-        if self.by_pattern is None or votes.labels.dtype.kind not in "iu" or votes.items.dtype.kind != "i":
-            return None
-        space, learned = self.model.space, self.model.source_model_
-        table = align_sources(votes, space, learned.sources, learned.names_given)
-        encoded = encode(table, space)
-        numbers = patterns_of(encoded.labels, encoded.observed, int(space.n_labels or 0))
-        if numbers is None:
-            return None
-        return self.by_pattern.take(pa.array(numbers)).add_column(0, "item", pa.array(table.items))
 
 
 def labeler(
@@ -143,22 +198,7 @@ def labeler(
     made = replace(made, schema=made.table(Part(few)).schema)
     if question is not None:
         return made
-    by_pattern = _labels_by_pattern(model, few, ties) if partitions.n_items >= WORTH_IT else None
-    return replace(made, unrelated=unrelated_distance(model, partitions), by_pattern=by_pattern)
-
-
-def _labels_by_pattern(model: LabelModel, like: Votes, ties: float | None) -> pa.Table | None:
-    """Return the labels of all patterns of votes; None if there are too many, or if votes are not integers."""
-    space, sources = model.space, model.source_model_.sources
-    k, m = space.n_labels, len(sources)
-    if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
-        return None
-    if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
-        return None
-    codes, observed = all_patterns(m, k)
-    labels = space.as_labels(codes, like.labels.dtype).astype(like.labels.dtype)
-    patterns = Votes(labels, observed, sources, np.arange(len(codes)), names_given=like.names_given)
-    return label_table(model, patterns, ties=ties).drop_columns("item")
+    return replace(made, unrelated=unrelated_distance(model, partitions))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.label_types.base import LabelSpace
@@ -17,9 +18,6 @@ from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitio
 from consilience.progress import working
 from consilience.tables.frames import columns_of
 from consilience.tables.row_groups import RowGroup, find_row_groups
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 T = TypeVar("T")
 
@@ -79,7 +77,7 @@ class ParquetPartitions(ReadPartitions):
         keep: float = KEEP,
         **options: Unpack[ReadOptions],
     ) -> None:
-        self.pieces, names = find_row_groups(path)
+        self.groups, names = find_row_groups(path)
         self.reader = part_reader(names, space, **options, where=repr(str(path)))
         self.steps: tuple[Callable[[Part], Part], ...] = ()
         # Parts of pieces, with the state of their file and their size. `shared.free` is the number of bytes left.
@@ -88,7 +86,7 @@ class ParquetPartitions(ReadPartitions):
 
     @cached_property
     def n_items(self) -> int:
-        return sum(piece.n_rows for piece in self.pieces)
+        return sum(piece.n_rows for piece in self.groups)
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         def whole(part: Part) -> T:
@@ -96,7 +94,7 @@ class ParquetPartitions(ReadPartitions):
 
         checked, slices, keys = self.shared.ids_differ, duplicate_ids.n_slices(self.n_items), list[duplicate_ids.Keys]()
         with working(total=self.n_items) as bar:
-            for piece in self.pieces:
+            for piece in self.groups:
                 for start, part in self.parts(piece):
                     if not checked:
                         keys.append(duplicate_ids.slice_of(duplicate_ids.keys_of(part.votes.items), 0, slices))
@@ -115,6 +113,19 @@ class ParquetPartitions(ReadPartitions):
         for step in self.steps:
             part = step(part)
         return part
+
+    def pieces(self) -> list[Any]:
+        sizes = {group.file: Path(group.file).stat().st_size for group in self.groups}
+        reader = self.reader
+        how = [reader.sources, reader.item, reader.abstain, reader.on_error, self.steps]
+        return [[Path(one.file).name, sizes[one.file], one.group, one.n_rows, how] for one in self.groups]
+
+    def piece(self, index: int) -> Iterator[Part]:
+        yield from (self.transformed(part) for _, part in self.parts(self.groups[index]))
+
+    def write_labels(self, labeler: Any, targets: dict[int, Path]) -> Iterator[tuple[int, dict[str, int]]]:
+        self.check_ids()
+        return super().write_labels(labeler, targets)
 
     def parts(self, piece: RowGroup) -> Iterator[tuple[int, Part]]:
         """Yield the parts of a piece, each with its first row, from memory or from the file."""
@@ -151,14 +162,14 @@ class ParquetPartitions(ReadPartitions):
 
     def _ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
         item = str(self.reader.item)
-        for piece in self.pieces:
+        for piece in self.groups:
             for start, table in piece.tables([item]):
                 yield columns_of(table)[item].values, piece.place, start
 
     def __repr__(self) -> str:
         return (
-            f"ParquetPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.pieces)} row "
-            f"group{'s' * (len(self.pieces) != 1)})"
+            f"ParquetPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.groups)} row "
+            f"group{'s' * (len(self.groups) != 1)})"
         )
 
 

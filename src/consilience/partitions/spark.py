@@ -20,18 +20,11 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 
 import consilience.exceptions as exceptions
+import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
 from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import A, Part
-from consilience.partitions.duplicate_ids import (
-    LOOKED_AT,
-    are_apart,
-    keys_of,
-    places_of,
-    refuse_same_ids,
-    spans_of,
-)
 from consilience.partitions.label_folder import Labeler, LabelFolder
 from consilience.partitions.reading import ReadOptions, ReadPartitions, part_reader
 
@@ -104,7 +97,7 @@ class SparkPartitions(ReadPartitions):
     >>> model = LabelModel(Classes(2)).fit(votes)  # doctest: +SKIP
     """
 
-    remote = True
+    remote, in_pieces = True, False
 
     def __init__(
         self,
@@ -155,22 +148,23 @@ class SparkPartitions(ReadPartitions):
 
     def _compare_ids(self) -> None:
         def keys_in(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-            return [pa.RecordBatch.from_arrays([pa.array(keys_of(part.votes.items))], ["key"])]
+            return [pa.RecordBatch.from_arrays([pa.array(duplicate_ids.keys_of(part.votes.items))], ["key"])]
 
         def places(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-            return [_batch(places_of(np.array(suspects), part.votes.items, place, start))]
+            return [_batch(duplicate_ids.places_of(np.array(suspects), part.votes.items, place, start))]
 
         with _our_errors(self._file_of):
             # To exchange keys between executors is slow, and not needed if ids are sorted.
-            if are_apart(
-                pickle.loads(row[0]) for row in self._mapped(lambda part: spans_of(part.votes.items)).collect()
+            if duplicate_ids.are_apart(
+                pickle.loads(row[0])
+                for row in self._mapped(lambda part: duplicate_ids.spans_of(part.votes.items)).collect()
             ):
                 return
             keys = self.content.mapInArrow(_each(keys_in), "key bigint").groupBy("key").count()
-            suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
+            suspects = [row[0] for row in keys.where("count > 1").limit(duplicate_ids.LOOKED_AT).collect()]
             if suspects:
                 found = self.content.mapInArrow(_each(places), SCHEMA).collect()
-                refuse_same_ids(place for row in found for place in pickle.loads(row[0]))
+                duplicate_ids.refuse_same_ids(place for row in found for place in pickle.loads(row[0]))
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
@@ -212,7 +206,7 @@ class SparkPartitions(ReadPartitions):
         step = _each(lambda part, place, start: run(labeler.table, part, place, start).to_batches())
         return self.content.mapInArrow(step, schema)
 
-    def write_labels(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
+    def write_folder(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
         """Let the executors write the labels to a folder."""
         # Spark may have been started in another folder.
         target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())

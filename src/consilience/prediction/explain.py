@@ -15,7 +15,7 @@ from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.partitions.base import Part, VotePartitions
 from consilience.prediction.inference import believe
 from consilience.prediction.source_model import SourceModel, connected
-from consilience.tables.encoding import align_sources, encode
+from consilience.tables.encoding import encode
 from consilience.tables.vote_tables import order_as_text
 from consilience.votes import Votes
 
@@ -116,7 +116,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     """Explain the label of the item with this id. From partitions, only the votes on this item are collected."""
     if isinstance(votes, VotePartitions):
         votes = _votes_on(votes, item)
-    table = align_sources(votes, space, model.sources, model.names_given)
+    table = model.aligned(votes, space)
     one = table[[_find(table, item)]]
     said = encode(one, space)
     identity, voters = one.items.tolist()[0], np.flatnonzero(said.observed[0])

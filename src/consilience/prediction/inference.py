@@ -16,7 +16,7 @@ from consilience.exceptions import ModelFormatError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.prediction.source_model import SourceModel
-from consilience.tables.encoding import align_sources, encode
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 DECODERS = ("auto", "map", "bayes")
@@ -135,7 +135,7 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, lab
             return replace(found, posterior=Posterior(belief.labels, belief.confidence)) if labels_only else found
 
         return _join(list(votes.map(of_chunk)))
-    table = align_sources(votes, space, model.sources, model.names_given)
+    table = model.aligned(votes, space)
     encoded = encode(table, space)
     spelled_out = table.labels.ndim > 2 and table.labels.dtype.kind not in "iu"  # such as rows of probabilities
     like = table.spelling or (np.dtype(object) if spelled_out else table.labels.dtype)

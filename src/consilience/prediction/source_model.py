@@ -15,6 +15,8 @@ from consilience.estimation.calibration import UNCALIBRATED, Calibration
 from consilience.estimation.protocol import SHARED_ERROR, Diagnostic, Mixture, Parameters, Summary
 from consilience.label_types.base import LabelSpace, Unit
 from consilience.tables.display import SourceTable
+from consilience.tables.encoding import align_sources
+from consilience.votes import Votes
 
 #: At this potential two sources differ in one of 20,000 votes.
 LARGEST_POTENTIAL = 10.0
@@ -109,6 +111,10 @@ class SourceModel:
         """
         voting = self.votes > 0
         return effective_number(self.weight[voting], self.correlation[np.ix_(voting, voting)])
+
+    def aligned(self, votes: Any, space: LabelSpace) -> Votes:
+        """Return votes whose columns are these sources in order, or say what differs."""
+        return align_sources(votes, space, self.sources, self.names_given)
 
     def as_baseline(self) -> SourceModel:
         """Return the model of the plain vote."""

@@ -18,7 +18,7 @@ from consilience.partitions.base import VotePartitions
 from consilience.prediction.audit import expected_distance
 from consilience.prediction.inference import believe, vote_distances
 from consilience.prediction.source_model import SourceModel
-from consilience.tables.encoding import align_sources, encode
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 __all__ = ["PURPOSES", "Suggestion", "audit_sizes", "suggest"]
@@ -186,7 +186,7 @@ class _Judged:
 
 
 def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _Judged:
-    table = align_sources(votes, space, model.sources, model.names_given)
+    table = model.aligned(votes, space)
     encoded = encode(table, space)
     rows = np.flatnonzero(encoded.observed.any(axis=1))
     encoded = encoded[rows]

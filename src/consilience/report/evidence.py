@@ -1,17 +1,22 @@
-"""What the report is about: the votes, what the model believes, single items, and how sources relate. Gathered once."""
+"""What the report is about: the votes, what the model believes, single items and what they look like, and how sources
+relate. Gathered once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, IntArray, hash_priority
+from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, is_null
 from consilience.estimation.protocol import Posterior
-from consilience.exceptions import NotFittedError
+from consilience.exceptions import InvalidVotesError, NotFittedError
 from consilience.label_model import LabelModel
 from consilience.label_types import Scores
 from consilience.label_types.base import LabelSpace
@@ -19,8 +24,8 @@ from consilience.label_types.codes import plain_value
 from consilience.partitions.base import VotePartitions
 from consilience.prediction.inference import infer, vote_distances
 from consilience.prediction.source_model import SourceModel, connected
-from consilience.report.content import Content, Picture
-from consilience.tables.encoding import align_sources, encode, read_gold
+from consilience.tables.encoding import encode, read_gold
+from consilience.tables.frames import as_frame
 from consilience.votes import Votes
 
 #: Votes listed per item.
@@ -33,8 +38,84 @@ COMPARED_ITEMS = 20_000
 COMPARED_SOURCES = 30
 #: More sources than that are numbered on the map.
 MAX_NAMES = 14
+#: Letters of one cell that are shown, and pixels of the longer side of an embedded picture.
+MAX_LETTERS, MAX_PIXELS = 1_200, 360
+#: Bytes of a picture that is embedded as it is, where Pillow is not there to make it smaller.
+MAX_BYTES = 60_000
+#: Pictures that a browser shows and that hold no script, by the end of their names.
+PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".webp": "webp"}
 #: Findings that name sources which may depend on each other.
 _DEPENDENCE = ("dependent-pair", "copied-source")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A small picture inside the page; `size` is that of the file in pixels, where it is known."""
+
+    address: str
+    size: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Content:
+    """Columns about the items, one cell per item of the votes."""
+
+    columns: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, show: Any, n_items: int) -> Content:
+        """Return the columns of a frame or a mapping, or say that it does not fit the votes."""
+        if show is None:
+            return cls({})
+        if not isinstance(show, Mapping):
+            show = as_frame(show).to_dict(as_series=False)
+        columns = {str(name): list(values) for name, values in show.items()}
+        for name, values in columns.items():
+            if len(values) != n_items:
+                raise InvalidVotesError(
+                    f"show has {len(values)} rows in column {name!r}, and there are {n_items} items. Pass one row per "
+                    "item, in the order of the votes."
+                )
+        return cls(columns)
+
+    def texts(self, row: int) -> dict[str, str]:
+        """Return the cells of an item that are not pictures."""
+        cells = {name: values[row] for name, values in self.columns.items()}
+        return {
+            name: text if len(text := str(cell)) <= MAX_LETTERS else f"{text[:MAX_LETTERS]}…"
+            for name, cell in cells.items()
+            if not is_null(cell) and _picture_file(cell) is None
+        }
+
+    def picture(self, row: int) -> Picture | None:
+        """Return the picture of an item, where a cell is the path of one."""
+        files = (_picture_file(values[row]) for values in self.columns.values())
+        return next((_embedded(file) for file in files if file is not None), None)
+
+
+def _picture_file(cell: Any) -> Path | None:
+    """Return the file that a cell names, if it is a picture that is there."""
+    if not isinstance(cell, str | Path) or Path(cell).suffix.lower() not in PICTURES:
+        return None
+    return Path(cell) if Path(cell).is_file() else None
+
+
+def _embedded(file: Path) -> Picture | None:
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        data = file.read_bytes()
+        kind = PICTURES[file.suffix.lower()]
+        return Picture(f"data:image/{kind};base64,{b64encode(data).decode()}") if len(data) <= MAX_BYTES else None
+    try:
+        with Image.open(file) as image:
+            size = image.size
+            image.thumbnail((MAX_PIXELS, MAX_PIXELS))
+            out = BytesIO()
+            image.convert("RGB").save(out, "JPEG", quality=80)
+    except (OSError, UnidentifiedImageError):
+        return None
+    return Picture(f"data:image/jpeg;base64,{b64encode(out.getvalue()).decode()}", size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +144,17 @@ class Evidence:
         """Confidence in the label of each item that has a vote."""
         return self.belief.confidence[self.rows]
 
+    def distances_to_known(self) -> list[FloatArray]:
+        """Return the distances to the known labels of the model's labels, of the plain vote's, and of each source."""
+        seen = [np.flatnonzero(voted) for voted in self.encoded.observed.T]
+        votes = [(rows, self.encoded.labels[rows, source]) for source, rows in enumerate(seen)]
+        found = []
+        for rows, labels in ((self.rows, self.best), (self.rows, self.plain), *votes):
+            known = self.known.observed[rows, 0] if self.known is not None else np.zeros(len(rows), dtype=bool)
+            truth = self.known.labels[rows[known], 0] if self.known is not None else labels[:0]
+            found.append(self.space.distance(labels[known], truth) if known.any() else np.zeros(0))
+        return found
+
 
 def gather(model: LabelModel, votes: Any, gold: Any = None, show: Any = None) -> Evidence:
     """Return what there is to report about these votes."""
@@ -77,7 +169,7 @@ def gather(model: LabelModel, votes: Any, gold: Any = None, show: Any = None) ->
     if isinstance(votes, VotePartitions):
         votes = votes.in_memory("A report shows")
     learned, space = model.source_model_, model.space
-    table = align_sources(votes, space, learned.sources, learned.names_given)
+    table = learned.aligned(votes, space)
     encoded = encode(table, space)
     found, baseline = (infer(one, space, table, model.decode) for one in (learned, learned.as_baseline()))
     rows = np.flatnonzero(found.voted)

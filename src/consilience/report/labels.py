@@ -1,4 +1,4 @@
-"""Labels as HTML: one function per label type, found by its class, so that a new label type is one function here.
+"""Labels as HTML, one function per label type, found by its class, so that a new label type is one function here.
 
 `label_html` shows one label; where a second one is given, it marks what differs. `item_picture` shows all votes on an
 item at once, for label types in which that says more than a list. A label type without either is shown as text.
@@ -35,6 +35,49 @@ WIDTH, MOST_HEIGHT, BOX_MARGIN, ROW = 360.0, 300.0, 14.0, 16.0
 #: Of a picture of points.
 SIZE, MARGIN = 280.0, 24.0
 MIDDLE, RIM = SIZE / 2, SIZE / 2 - MARGIN
+#: Names that are listed before "and 12 more".
+LISTED = 8
+#: What a label of each type is, with what `_detail` says about it.
+_WORDS: dict[type[LabelSpace], str] = {
+    types.Classes: "one of {0.k} classes{1}",
+    types.FiniteMetric: "one of {0.k} nodes with a distance{1}",
+    types.Scores: "a number{1}",
+    types.Rankings: "a ranking{1}",
+    types.Preferences: "a ranking from comparisons of two items{1}",
+    types.Tags: "a set of tags out of {0.size}{1}",
+    types.Sequences: "a sequence of tags, one of {0.size} per position{1}",
+    types.DependencyTrees: "a dependency tree",
+    types.Boxes: "a set of boxes",
+    types.Spans: "a set of spans",
+    types.Texts: "a text",
+    types.Vectors: "a vector of {0.d} numbers",
+    types.Hyperbolic: "a point of {0.d}-dimensional hyperbolic space",
+    types.Sphere: "a direction",
+    types.SPD: "a covariance matrix of {0.n} rows",
+    types.SO3: "a rotation",
+    types.Metric: "an object with a custom distance",
+    types.Product: "a record ({1})",
+}
+
+
+def describe_label(space: LabelSpace) -> str:
+    """Return what a label of this type is, in words; by default its `repr`."""
+    if type(space) not in _WORDS:
+        return f"a label of {draw.short(repr(space), 120)}"
+    return _WORDS[type(space)].format(space, _detail(space))
+
+
+def _detail(space: LabelSpace) -> str:
+    if isinstance(space, types.Scores):
+        return "" if space.range is None else f" between {space.range[0]:g} and {space.range[1]:g}"
+    if isinstance(space, types.Product):
+        return "; ".join(f"{name}: {describe_label(part)}" for name, part in space.factors.items())
+    names: Sequence[Any] | None = getattr(space, "items" if isinstance(space, types.Preferences) else "names", None)
+    size = f" of {space.n_items} items" if isinstance(space, types.Rankings) and space.n_items is not None else ""
+    if names is None:
+        return size
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{size}: {', '.join(draw.short(str(name), 40) for name in names[:LISTED])}{more}"
 
 
 @singledispatch

@@ -19,26 +19,15 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from consilience.arrays import Batch, FloatArray, IntArray
+import consilience.report.charts as draw
+from consilience.arrays import FloatArray
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Scores
 from consilience.prediction.verdict import uncertain_below, verdict
 from consilience.preferences import leader, standings
-from consilience.report.charts import (
-    Scale,
-    bar,
-    confusion,
-    element,
-    heat_map,
-    histogram,
-    interval,
-    joined,
-    scatter,
-    source_map,
-)
+from consilience.report.charts import Scale, element
 from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
-from consilience.report.labels import chip, item_picture, label_html, plain_text
-from consilience.report.words import describe_label
+from consilience.report.labels import chip, describe_label, item_picture, label_html, plain_text
 from consilience.tables.display import Cell, SourceTable, figure, findings_fragment, table_fragment
 
 TITLE = "Labels from many sources"
@@ -158,7 +147,9 @@ def leaderboard(ranked: Any) -> Markup | None:
         "candidate": [Cell.text(str(row["candidate"])) for row in rows],
         "score": [
             _with(
-                f"{row['score']:+.2f}", interval(row["score"], row["score_low"], row["score_high"], scale), row["score"]
+                f"{row['score']:+.2f}",
+                draw.interval(row["score"], row["score_low"], row["score_high"], scale),
+                row["score"],
             )
             for row in rows
         ],
@@ -191,16 +182,16 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
         sign = "bar" if weight[s] >= 0 else "bad"
         advice = model.advice.get(name, "keep")
         value, low, high = ends[:, place].tolist()
-        whisker = element("span", texts[unit.name][place], class_="value") + interval(value, low, high, scale)
+        whisker = element("span", texts[unit.name][place], class_="value") + draw.interval(value, low, high, scale)
         return {
             "source": Cell(str(element("span", name, id=anchor("source", name))), name),
             "advice": Cell(str(chip(advice, css=_ADVICE[advice])), ("drop", "fix", "keep").index(advice)),
             unit.name: Cell(str(whisker), value if np.isfinite(value) else 1e308),
             **{title: Cell.text(texts[title][place], _key(table, title, place)) for title in extra},
-            "weight": _with(texts["weight"][place], bar(abs(weight[s]) / loudest, sign), float(weight[s])),
+            "weight": _with(texts["weight"][place], draw.bar(abs(weight[s]) / loudest, sign), float(weight[s])),
             "votes": Cell.text(f"{count[s]:,}", int(count[s])),
             "coverage": _share(count[s] / max(len(evidence.votes), 1)),
-            "findings": Cell(str(joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most findings come first
+            "findings": Cell(str(draw.joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most findings come first
         }
 
     rows = [row(place, s) for place, s in order]
@@ -236,7 +227,7 @@ def habits(evidence: Evidence) -> dict[str, Any]:
         drawn = []
         for s in chosen:
             seen = observed[:, s]
-            drawn.append(scatter(encoded.sources[s], labels[seen], votes[seen, s], (scale.low, scale.high)))
+            drawn.append(draw.scatter(encoded.sources[s], labels[seen], votes[seen, s], (scale.low, scale.high)))
         return {"kind": "scores", "pictures": drawn}
     share = evidence.belief.probabilities
     if share is None or encoded.labels.ndim != 2 or not 2 <= share.shape[1] <= MAX_CONFUSED:
@@ -248,7 +239,7 @@ def habits(evidence: Evidence) -> dict[str, Any]:
         voted = np.flatnonzero(encoded.observed[:, s])
         together = share[voted].T @ np.eye(k)[encoded.labels[voted, s].astype(np.int64)]
         total = together.sum(axis=1, keepdims=True)
-        drawn.append(confusion(encoded.sources[s], names, together / np.where(total > 0, total, 1.0)))
+        drawn.append(draw.confusion(encoded.sources[s], names, together / np.where(total > 0, total, 1.0)))
     return {"kind": "classes", "pictures": drawn}
 
 
@@ -293,8 +284,8 @@ def relations(evidence: Evidence) -> dict[str, Any]:
         return {"n_shown": len(found.sources)}
     return {
         "n_shown": len(found.sources),
-        "heat_map": heat_map(found),
-        "map": source_map(found),
+        "heat_map": draw.heat_map(found),
+        "map": draw.source_map(found),
         "numbered": found.crowded,
         "is_correlation": found.is_correlation,
         "groups": [", ".join(found.sources[index] for index in group) for group in found.groups],
@@ -312,7 +303,7 @@ def items(evidence: Evidence, contested: list[Item]) -> dict[str, Any]:
             anchor=anchor("item", item.name),
             show=partial(label_html, space),
             figure=lambda value: figure("", float(value)),
-            meter=bar(item.confidence),
+            meter=draw.bar(item.confidence),
             picture=item_picture(space, item),
             equal=EQUAL,
             nobody=space.n_labels is not None and not item.unlisted and all(one.distance > EQUAL for one in item.votes),
@@ -324,7 +315,7 @@ def items(evidence: Evidence, contested: list[Item]) -> dict[str, Any]:
     confidence = np.sort(evidence.confidence)
     kept = [confidence[np.searchsorted(confidence, level / 100) :] for level in range(101)]
     return {
-        "histogram": histogram(evidence.confidence),
+        "histogram": draw.histogram(evidence.confidence),
         "first": shown[:FIRST_ITEMS],
         "more": shown[FIRST_ITEMS:],
         "low": int((confidence < 0.5).sum()),
@@ -337,7 +328,7 @@ def items(evidence: Evidence, contested: list[Item]) -> dict[str, Any]:
 
 def compare(evidence: Evidence) -> dict[str, Any]:
     """Return how far the labels are from those of a plain vote, and everybody from the known labels."""
-    space, encoded, rows = evidence.space, evidence.encoded, evidence.rows
+    space, rows = evidence.space, evidence.rows
     moved = space.distance(evidence.best, evidence.plain) if len(rows) else np.zeros(0)
     result: dict[str, Any] = {
         "same_method": evidence.model.method == "majority",
@@ -349,11 +340,8 @@ def compare(evidence: Evidence) -> dict[str, Any]:
     }
     if evidence.known is None:
         return result
-    is_known, truth = evidence.known.observed[:, 0], evidence.known.labels[:, 0]
 
-    def to_truth(name: str, labels: Batch, rows: IntArray) -> dict[str, Cell]:
-        known = is_known[rows]
-        apart: FloatArray = space.distance(labels[known], truth[rows[known]]) if known.any() else np.zeros(0)
+    def row(name: str, apart: FloatArray) -> dict[str, Cell]:
         cells = {
             "method": Cell.text(name),
             "items compared": Cell.text(f"{len(apart):,}", len(apart)),
@@ -362,16 +350,15 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         right = {} if space.continuous else {"accuracy": _share((apart <= EQUAL).sum() / max(len(apart), 1))}
         return cells | right
 
-    plain = "majority vote" if space.n_labels is not None else "plain vote"
-    compared = [to_truth("consilience", evidence.best, rows), to_truth(plain, evidence.plain, rows)]
-    for source in np.argsort(-encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]:
-        seen = np.flatnonzero(encoded.observed[:, source])
-        compared.append(to_truth(evidence.model.sources[source], encoded.labels[seen, source], seen))
+    own, plain, *others = evidence.distances_to_known()
+    compared = [row("consilience", own), row("majority vote" if space.n_labels is not None else "plain vote", plain)]
+    most = np.argsort(-evidence.encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]
+    compared += [row(evidence.model.sources[source], others[source]) for source in most]
     columns = [(name, [row[name] for row in compared]) for name in compared[0]]
     measure = "mean distance to known label" if space.continuous else "accuracy"
     result["measure"], result["known"] = measure, [Markup(row[measure].html) for row in compared[:2]]
     result["table"] = Markup(table_fragment(columns, name="gold-table", marked=[0]))
-    result["n_known"] = int(is_known.sum())
+    result["n_known"] = int(evidence.known.observed.sum())
     return result
 
 
@@ -386,7 +373,7 @@ def _with(shown: str, drawn: Markup, key: float) -> Cell:
 
 
 def _share(share: float) -> Cell:
-    return _with(f"{share:.0%}", bar(share), float(share))
+    return _with(f"{share:.0%}", draw.bar(share), float(share))
 
 
 def _figure(value: float) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.exceptions import ConsilienceError, UnsupportedError, needed
-from consilience.report.content import PICTURES
+from consilience.report.evidence import PICTURES
 from consilience.review.session import Session
 
 HOST = "127.0.0.1"

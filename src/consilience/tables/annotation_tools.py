@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import is_null
 from consilience.exceptions import ConsilienceError, FileFormatError
-from consilience.json_text import parse_json
-from consilience.label_types.codes import plain_value
+from consilience.json_text import parse_json, plain
+from consilience.label_model import LabelModel
 from consilience.tables.annotations import Annotations, Answer, by_annotator, gathered, question
 from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_text, write_json, write_json_lines
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
 
 Files = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, str | Path]
 Record = Mapping[str, Any]
@@ -288,7 +285,7 @@ def write_argilla(path: str | Path, model: LabelModel, votes: Any, like: Annotat
     """
 
     def record(item: Any, shown: Record, label: Any, confidence: float) -> Record:
-        value: Any = _plain_label(label)
+        value: Any = plain(label)
         if like.kind == "labels":
             value = [dict(zip(("start", "end", "label"), span, strict=False)) for span in value]
         suggestion = {"question_name": like.field, "value": value, "score": confidence, "agent": "consilience"}
@@ -314,7 +311,7 @@ def write_prodigy(path: str | Path, model: LabelModel, votes: Any, like: Annotat
     """
 
     def record(item: Any, shown: Record, label: Any, confidence: float) -> Record:
-        value: Any = _plain_label(label)
+        value: Any = plain(label)
         if like.kind == "labels":
             said = {"spans": [dict(zip(("start", "end", "label"), span, strict=False)) for span in value]}
         elif like.kind == "rectanglelabels":
@@ -344,7 +341,7 @@ def write_doccano(path: str | Path, model: LabelModel, votes: Any, like: Annotat
     """
 
     def record(item: Any, shown: Record, label: Any, confidence: float) -> Record:
-        value: Any = _plain_label(label)
+        value: Any = plain(label)
         return {**shown, "label": value if isinstance(value, list) else [value], "confidence": confidence}
 
     write_json_lines(path, _written(model, votes, like, record), force=force)
@@ -364,16 +361,6 @@ def _written(
         for row in voted
         if not is_null(belief.labels[row])
     ]
-
-
-def _plain_label(label: Any) -> Any:
-    if isinstance(label, (set, frozenset)):
-        return sorted(map(str, label))
-    if isinstance(label, np.ndarray):
-        return label.tolist()
-    if isinstance(label, (list, tuple)):
-        return [[plain_value(part) for part in one] if isinstance(one, tuple) else plain_value(one) for one in label]
-    return plain_value(label)
 
 
 # --- files ---------------------------------------------------------------------------------------------------

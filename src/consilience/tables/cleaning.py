@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import consilience.tables.replies as replies
 from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.label_types.base import LabelSpace
@@ -22,17 +23,7 @@ from consilience.tables.encoding import encode, wrong_labels
 from consilience.tables.files import typed_cells
 from consilience.tables.notation import MOST_CLASSES, Declared, word_for
 from consilience.tables.receipt import Receipt
-from consilience.tables.replies import (
-    MISSING,
-    NUMBERS,
-    REFUSAL,
-    Unread,
-    decimal_sign,
-    off_scale,
-    read_score,
-    scale_named,
-    sign_note,
-)
+from consilience.tables.replies import NUMBERS
 from consilience.votes import Votes
 
 #: Label types whose cells are names, so that two spellings of one name are suspicious.
@@ -111,7 +102,7 @@ def _read_texts(
     notes: list[str] = []
     scale = None
     if any(isinstance(cell, str) for cell in left):
-        sign, guessed = (decimal, None) if decimal is not None else decimal_sign(left)
+        sign, guessed = (decimal, None) if decimal is not None else replies.decimal_sign(left)
         numbers, why = _numbers(left, sign)
         refused = sum(left[cell] for cell, reason in why.items() if reason == "refused")
         share = sum(left[cell] for cell in numbers) / max(left.total() - refused, 1)
@@ -122,9 +113,13 @@ def _read_texts(
                 "decimal='.'."
             )
         if are_numbers and (not strict or (decimal is not None and not why)):
-            notes += [] if guessed is None else [sign_note(sign, guessed)]
-            scale = declared.scale or scale_named(numbers.values())
-            why |= {cell: reason for cell, (value, end) in numbers.items() if (reason := off_scale(value, end, scale))}
+            notes += [] if guessed is None else [replies.sign_note(sign, guessed)]
+            scale = declared.scale or replies.scale_named(numbers.values())
+            why |= {
+                cell: reason
+                for cell, (value, end) in numbers.items()
+                if (reason := replies.off_scale(value, end, scale))
+            }
             _check_most_are_numbers(why, left)
             read = {cell: value for cell, (value, _) in numbers.items()}
             out |= why
@@ -272,7 +267,7 @@ def _missing(cell: Any, declared: Declared, abstain: Any, strict: bool) -> str |
         isinstance(word, str)
         and not strict
         and word not in declared.labels
-        and (not word or word.casefold() in MISSING)
+        and (not word or word.casefold() in replies.MISSING)
     ):
         return repr(word) if word else ""
     return None
@@ -289,9 +284,9 @@ def _numbers(cells: Iterable[Any], decimal: str) -> tuple[dict[Any, tuple[float,
         ):
             text = "not a number"  # number words and ids such as 007 are names
         try:
-            numbers[cell] = read_score(text, decimal)
-        except Unread as fault:
-            refuses = isinstance(cell, str) and REFUSAL.search(cell)
+            numbers[cell] = replies.read_score(text, decimal)
+        except replies.Unread as fault:
+            refuses = isinstance(cell, str) and replies.REFUSAL.search(cell)
             why[cell] = "refused" if refuses else "not a number" if str(fault).startswith("no ") else str(fault)
     return numbers, why
 

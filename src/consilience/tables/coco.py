@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.exceptions import FileFormatError
+from consilience.label_model import LabelModel
 from consilience.label_types import Boxes
 from consilience.tables.annotations import Annotations, by_annotator
 from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_json
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
 
 #: Boxes may end this many pixels beyond the image, as by rounding.
 SLACK = 1.0

@@ -14,9 +14,9 @@ import json
 import os
 import re
 import secrets
+import shutil
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -427,24 +427,38 @@ def replace_file(path: str | Path, write: Callable[[str], object], *, force: boo
 
     An interrupted run leaves the old file or none. An existing file is replaced only with `force`.
     """
-    target = Path(path)
-    check_target(target, force=force)
-    temporary = str(target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp")
+    check_target(Path(path), force=force)
+    replace_files({Path(path): lambda temporary: write(str(temporary))})
+
+
+def replace_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
+    """Write several files beside their places, then put all of them there.
+
+    If anything goes wrong before the last file is complete, no place has changed and nothing is left behind.
+    """
+    staged: dict[Path, Path] = {}
     try:
-        try:
-            # Not by `tempfile`, whose files are for their owner alone: the system knows which permissions files have.
-            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        except OSError as error:
-            where = str(target.parent)
-            raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
-        try:
-            write(temporary)
-            os.replace(temporary, target)
-        except OSError as error:
-            raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
+        for target, write in writers.items():
+            folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
+            # Noted before it is made: an interrupt in between would leave it behind.
+            temporary = staged[target] = folder / target.name
+            try:
+                folder.mkdir(mode=0o700)
+            except OSError as error:
+                where = str(target.parent)
+                raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
+            try:
+                write(temporary)
+            except OSError as error:
+                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}. Nothing was changed.") from None
+        for target, temporary in staged.items():
+            try:
+                os.replace(temporary, target)
+            except OSError as error:
+                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}.") from None
     finally:
-        with suppress(OSError):  # a name that no file can have is refused above
-            os.unlink(temporary)
+        for temporary in staged.values():
+            shutil.rmtree(temporary.parent, ignore_errors=True)
 
 
 def why(error: OSError) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import consilience.tables.replies as replies
 from consilience.arrays import is_null
 from consilience.exceptions import FileFormatError, did_you_mean
 from consilience.label_types import Classes, Scores
@@ -22,20 +23,7 @@ from consilience.tables.display import SourceTable
 from consilience.tables.files import SHOWN, read_table
 from consilience.tables.frames import as_frame, columns_of, likely_column, row_name
 from consilience.tables.receipt import Receipt, fault_table
-from consilience.tables.replies import (
-    NUMBERS,
-    Unread,
-    decimal_sign,
-    failed,
-    has_number,
-    off_scale,
-    read_order,
-    read_score,
-    read_winner,
-    read_word,
-    scale_named,
-    sign_note,
-)
+from consilience.tables.replies import Unread
 from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
 
@@ -189,7 +177,7 @@ def read_judges(
     if kind == "pairwise":
         space = _read_pairs(rows)
     elif kind == "listwise":
-        _read(rows, lambda row: read_order(row.cells["answer"]))
+        _read(rows, lambda row: replies.read_order(row.cells["answer"]))
         place = {key: number for number, key in enumerate(dict.fromkeys(row.key for row in rows))}
         space, candidates = ranked_things(((place[row.key], row.value) for row in rows), len(place))
     else:
@@ -352,17 +340,17 @@ def _one_row_per_reply(
     columns, kept = _merged(columns, {} if ids is None else {"item": ids})
     judges = [name for name in columns if name not in {ids, *dropped}]
     share = {name: _share_of_numbers(columns[name]) for name in judges}
-    if max(share.values(), default=0.0) >= NUMBERS:
+    if max(share.values(), default=0.0) >= replies.NUMBERS:
         judges = [name for name in judges if share[name] > 0.0]
     if len(judges) < 2:
         return None
     size = len(columns[judges[0]])
     items: list[Any] = columns[ids] if ids else list(range(size))
-    replies = [cell for row in zip(*(columns[name] for name in judges), strict=True) for cell in row]
+    cells = [cell for row in zip(*(columns[name] for name in judges), strict=True) for cell in row]
     table: dict[str, list[Any]] = {
         ids or "item": [one for one in items for _ in judges],
         "judge": judges * size,
-        "reply": replies,
+        "reply": cells,
     }
     return table, tuple(name for name in share if name not in judges), [row for row in kept for _ in judges]
 
@@ -370,7 +358,7 @@ def _one_row_per_reply(
 def _share_of_numbers(cells: Sequence[Any]) -> float:
     """Return which share of the cells that are not empty holds a number."""
     there = [cell for cell in cells if not is_null(cell)]
-    return sum(has_number(cell) or has_number(cell, ",") for cell in there) / max(len(there), 1)
+    return sum(replies.has_number(cell) or replies.has_number(cell, ",") for cell in there) / max(len(there), 1)
 
 
 def _with_winner(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -483,7 +471,7 @@ def _read(rows: Sequence[_Row], read: Callable[[_Row], Any]) -> None:
     for row in rows:
         row.value, row.reason = None, None
         try:
-            if failed(row.cells.get("error")):
+            if replies.failed(row.cells.get("error")):
                 raise Unread("error")
             row.value = read(row)
         except Unread as fault:
@@ -495,22 +483,22 @@ def _read_points(
 ) -> tuple[LabelSpace | None, tuple[str, ...]]:
     """Read numbers, or words where most replies are not numbers; return their type, and what was guessed."""
     allowed = None if labels is None else list(labels)
-    replies = Counter(row.cells["answer"] for row in rows if isinstance(row.cells["answer"], str))
-    sign, guessed = decimal_sign(replies) if decimal is None else (decimal, None)
-    _read(rows, lambda row: read_score(row.cells["answer"], sign))
+    texts = Counter(row.cells["answer"] for row in rows if isinstance(row.cells["answer"], str))
+    sign, guessed = replies.decimal_sign(texts) if decimal is None else (decimal, None)
+    _read(rows, lambda row: replies.read_score(row.cells["answer"], sign))
     answered = [row for row in rows if row.reason not in ("error", "no reply", "no answer", "refused")]
     numbers = sum(row.reason is None for row in answered)
-    if allowed is not None or (answered and numbers < NUMBERS * len(answered)):
-        _read(rows, lambda row: read_word(row.cells["answer"], allowed))
+    if allowed is not None or (answered and numbers < replies.NUMBERS * len(answered)):
+        _read(rows, lambda row: replies.read_word(row.cells["answer"], allowed))
         said = allowed or sorted({row.value for row in rows if row.reason is None}, key=str)
         return Classes(said) if len(said) > 1 else None, ()
     scored = [row for row in rows if row.reason is None]
-    scale = scale or scale_named(row.value for row in scored)
+    scale = scale or replies.scale_named(row.value for row in scored)
     for row in scored:
         value, end = row.value
-        row.reason = off_scale(value, end, scale)
+        row.reason = replies.off_scale(value, end, scale)
         row.value = value if row.reason is None else None
-    return Scores(range=scale), () if guessed is None else (sign_note(sign, guessed),)
+    return Scores(range=scale), () if guessed is None else (replies.sign_note(sign, guessed),)
 
 
 def _read_pairs(rows: list[_Row]) -> LabelSpace:
@@ -546,7 +534,7 @@ def _read_winners(rows: Sequence[_Row]) -> None:
         answer = row.cells["answer"]
         if coded and not is_null(answer):
             return coded[answer]
-        return read_winner(answer, row.cells.get("first"), row.cells.get("second"))
+        return replies.read_winner(answer, row.cells.get("first"), row.cells.get("second"))
 
     _read(rows, winner)
 

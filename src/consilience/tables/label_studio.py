@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, is_null
 from consilience.exceptions import FileFormatError
+from consilience.label_model import LabelModel
 from consilience.label_types import Boxes, Classes, FiniteMetric, LabelSpace, Rankings, Scores, Spans, Tags, Texts
 from consilience.label_types.codes import plain_value
 from consilience.tables.annotations import PATH, Annotations, Answer, gathered, question
 from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_json
 from consilience.tables.training import ordered_rows
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
-
 
 _EXPORT = "Export the project as JSON (not JSON-MIN, CSV or one file per annotation)."
 _BOX = ("x", "y", "width", "height")

@@ -35,6 +35,8 @@ class Notation(NamedTuple):
     example: str
     meaning: str
     cell: str
+    #: From what stands behind the colon, if anything, and the votes to the label type.
+    build: Callable[[str, Votes], LabelSpace]
 
     @property
     def name(self) -> str:
@@ -51,7 +53,7 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
         hint = did_you_mean(name.strip().lower(), known) or f" Use one of {', '.join(known)}."
         raise UnsupportedError(f"There is no label type {name.strip()!r}.{hint}")
     try:
-        return _BUILD[notation.name](argument.strip(), votes)
+        return notation.build(argument.strip(), votes)
     except UnsupportedError:
         raise
     except (ValueError, TypeError) as error:
@@ -257,56 +259,36 @@ def _records(argument: str, votes: Votes) -> LabelSpace:
 
 
 NOTATIONS = (
-    Notation("classes:ham,spam", "one of several classes", "spam"),
-    Notation("ordinal:1..5", "classes in an order, neighbors less wrong than others", "4"),
-    Notation("scores:0..100", "a number; every source may use its own scale", "71.5"),
-    Notation("rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c"),
-    Notation(
-        "preferences:prompt",
-        "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
-        "a > b = c",
-    ),
-    Notation("tags:news,sport", "any number of several tags", "[1, 0]"),
-    Notation("sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]'),
-    Notation("vectors:3", "a point of space", "[0.1, 2.5, -1.0]"),
-    Notation("trees", "a dependency tree: the head of each token, 0 for the root", "[2, 0, 2]"),
-    Notation("hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]"),
-    Notation("sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]"),
-    Notation("spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]"),
-    Notation("rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]"),
-    Notation(
-        "boxes:car,bus",
-        "any number of boxes, with or without a class; size=640x480 refuses boxes outside of the image",
-        '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]',
-    ),
-    Notation(
-        "spans:who,where",
-        "any number of spans of text, with or without a class; length=500, overlap=forbid refuse others",
-        '[{"start": 0, "end": 5, "label": "who"}]',
-    ),
-    Notation("texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat"),
-    Notation("records:stars=scores;topic=classes", "several labels at once", '{"stars": 4, "topic": "art"}'),
-)
-#: From what stands behind the colon, if anything, and the votes to the label type.
-_BUILD: dict[str, Callable[[str, Votes], LabelSpace]] = {
-    "classes": _classes,
-    "ordinal": _ordinal,
-    "scores": lambda text, votes: types.Scores(range=_interval(text) if text else _scale(votes)),
-    "rankings": _rankings,
-    "preferences": lambda text, _: types.Preferences(by=text or None),
-    "tags": _tags,
-    "sequences": _sequences,
-    "vectors": lambda text, votes: types.Vectors(_size(text, votes, "vectors")),
-    "trees": lambda *_: types.DependencyTrees(),
-    "hyperbolic": _hyperbolic,
-    "sphere": lambda text, votes: types.Sphere(_size(text, votes, "sphere") - (not text)),
-    "spd": lambda text, votes: types.SPD(_size(text, votes, "spd")),
-    "rotations": lambda *_: types.SO3(),
-    "boxes": _boxes,
-    "spans": _spans,
-    "texts": lambda text, _: types.Texts(text or "words"),
-    "records": _records,
-}
+    Notation("classes:ham,spam", "one of several classes", "spam", _classes),
+    Notation("ordinal:1..5", "classes in an order, neighbors less wrong than others", "4", _ordinal),
+    Notation("scores:0..100", "a number; every source may use its own scale", "71.5",
+             lambda text, votes: types.Scores(range=_interval(text) if text else _scale(votes))),
+    Notation("rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c", _rankings),
+    Notation("preferences:prompt",
+             "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
+             "a > b = c", lambda text, _: types.Preferences(by=text or None)),
+    Notation("tags:news,sport", "any number of several tags", "[1, 0]", _tags),
+    Notation("sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]', _sequences),
+    Notation("vectors:3", "a point of space", "[0.1, 2.5, -1.0]",
+             lambda text, votes: types.Vectors(_size(text, votes, "vectors"))),
+    Notation("trees", "a dependency tree: the head of each token, 0 for the root", "[2, 0, 2]",
+             lambda *_: types.DependencyTrees()),
+    Notation("hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]", _hyperbolic),
+    Notation("sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]",
+             lambda text, votes: types.Sphere(_size(text, votes, "sphere") - (not text))),
+    Notation("spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]",
+             lambda text, votes: types.SPD(_size(text, votes, "spd"))),
+    Notation("rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", lambda *_: types.SO3()),
+    Notation("boxes:car,bus",
+             "any number of boxes, with or without a class; size=640x480 refuses boxes outside of the image",
+             '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]', _boxes),
+    Notation("spans:who,where",
+             "any number of spans of text, with or without a class; length=500, overlap=forbid refuse others",
+             '[{"start": 0, "end": 5, "label": "who"}]', _spans),
+    Notation("texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat",
+             lambda text, _: types.Texts(text or "words")),
+    Notation("records:stars=scores;topic=classes", "several labels at once", '{"stars": 4, "topic": "art"}', _records),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError
+from consilience.label_model import LabelModel
 from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.rankings.labels import names_of
 from consilience.label_types.rankings.space import Rankings
@@ -19,10 +20,6 @@ from consilience.lazy import pyarrow as pa
 from consilience.tables.encoding import votes_for
 from consilience.tables.frames import n_rows, take_rows
 from consilience.tables.vote_tables import as_group
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
-
 
 #: LightGBM's table of gains ends at relevance 30.
 LEVELS = 31
@@ -206,8 +203,6 @@ def ordered_rows(
     rankings: Any, votes: Any, candidates: Sequence[Sequence[Any]] | None, items: Sequence[Any] | None
 ) -> list[Ranked]:
     """Return the rankings that a model predicts, or those given, row by row."""
-    from consilience.label_model import LabelModel
-
     pairs: Any = None
     if isinstance(rankings, LabelModel):
         space = rankings.space

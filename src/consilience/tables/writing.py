@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,20 +12,18 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null, votes_per_item
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidLabelError, UnsupportedError, needed
+from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Rankings, Scores
 from consilience.label_types.base import NORMAL_95, LabelSpace
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
-from consilience.tables.encoding import align_sources, encode
+from consilience.partitions.base import Part, VotePartitions, chooser
+from consilience.tables.encoding import encode
 from consilience.tables.files import file_format, write_table
 from consilience.tables.frames import is_dataset
 from consilience.tables.training import pair_matrix
 from consilience.tables.vote_tables import as_group, id_column, order_as_text
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    from consilience.label_model import LabelModel
-    from consilience.partitions.base import VotePartitions
 
 #: Items that tell how far votes are from the label of another item.
 UNRELATED_ITEMS = 5_000
@@ -60,8 +58,6 @@ def label_table(
     >>> table.column_names, table.column("agreement").to_pylist()[:2]
     (['item', 'label', 'confidence', 'n_votes', 'agreement'], [0.6666666666666666, 1.0])
     """
-    from consilience.partitions.base import VotePartitions
-
     if isinstance(votes, VotePartitions):
         if votes.remote:
             raise UnsupportedError(
@@ -71,8 +67,7 @@ def label_table(
         distance = unrelated_distance(model, votes) if unrelated is None else unrelated
         tables = votes.map(lambda part: label_table(model, part.votes, ties=ties, unrelated=distance))
         return pa.concat_tables(tables, promote_options="permissive")
-    source_model = model.source_model_
-    table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
+    table = model.source_model_.aligned(votes, model.space)
     belief = model.posterior(table)
     encoded = encode(table, model.space)
     cast = votes_per_item(encoded.observed)
@@ -96,8 +91,7 @@ def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float |
     if model.space.n_labels is not None:
         return None
     table = partitions.sample(UNRELATED_ITEMS, UNRELATED_SEED).whole.votes
-    source_model = model.source_model_
-    table = align_sources(table, model.space, source_model.sources, source_model.names_given)
+    table = model.source_model_.aligned(table, model.space)
     rows = np.argsort(hash_priority(table.items, UNRELATED_SEED), kind="stable")
     return _unrelated(model.space, encode(table, model.space)[rows], model.posterior(table).labels[rows])
 
@@ -150,8 +144,6 @@ def write_labels(
 
 def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
     """Return the rows that a sample would hold, in an order that does not depend on theirs."""
-    from consilience.partitions.base import Part, chooser
-
     place = np.arange(len(table)).reshape(-1, 1)
     marked = Votes(place, np.ones_like(place, dtype=bool), ("row",), table.items)
     chosen = chooser(len(table), UNRELATED_ITEMS, UNRELATED_SEED)(Part(marked)).votes

@@ -14,7 +14,7 @@ from consilience.prediction.audit import expected_distance, strata_of, usual_dis
 from consilience.prediction.inference import believe
 from consilience.prediction.intervals import estimate_mean
 from consilience.prediction.suggest import audit_sizes
-from consilience.tables.encoding import align_sources, encode, read_gold
+from consilience.tables.encoding import encode, read_gold
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: 
     True
     """
     space, source_model = model.space, model.source_model_
-    table = align_sources(votes, space, source_model.sources, source_model.names_given)
+    table = source_model.aligned(votes, space)
     rows = np.flatnonzero(table.observed.any(axis=1))
     told = read_gold(gold, space, len(table))
     if told is None or not told.observed[rows, 0].all():
