@@ -6,8 +6,8 @@ sources make their expected agreement. The trust engine needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,35 +25,21 @@ BORROWED_ITEMS = 10.0
 MIN_COMMON_ITEMS = 3
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(dict[str, npt.NDArray[Any]]):
     """Named arrays that add up: integers exactly, floats to rounding. What a pass over the votes brings back.
 
     Examples
     --------
-    >>> total = Statistics({"votes": np.array([1, 2])}) + Statistics({"votes": np.array([3, 4])})
+    >>> total = Statistics(votes=np.array([1, 2])) + Statistics(votes=np.array([3, 4]))
     >>> total["votes"].tolist()
     [4, 6]
-    >>> (total + Statistics.zero())["votes"].tolist()
+    >>> (total + Statistics())["votes"].tolist()
     [4, 6]
     """
 
-    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def zero(cls) -> Statistics:
-        """Return the neutral element of addition."""
-        return cls({})
-
     def __add__(self, other: Statistics) -> Statistics:
-        both = {name: value + other.parts[name] for name, value in self.parts.items() if name in other.parts}
-        return Statistics({**self.parts, **other.parts, **both})
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.parts[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.parts
+        both = {name: value + other[name] for name, value in self.items() if name in other}
+        return Statistics({**self, **other, **both})
 
 
 @dataclass(frozen=True)
