@@ -89,12 +89,6 @@ class Forward:
     form, exact for classes, tags, scores, spheres and hyperbolic spaces. With one, ``table[g, h]`` is the agreement
     at ``grid[g], grid[h]`` and its leading eigenvectors are the features, so that any exact or simulated pair moment
     can be given.
-
-    Examples
-    --------
-    >>> phi, slope, sign = Forward().features(np.array([0.0, 0.5]))
-    >>> phi[:, 0].round(3).tolist()
-    [0.0, 0.462]
     """
 
     #: Qualities u at which most laws tabulate their agreement.
@@ -119,24 +113,6 @@ class Forward:
         vectors = basis @ vectors
         top = np.argsort(-np.abs(values))[:rank]
         return cls(grid, vectors[:, top] * np.sqrt(np.abs(values[top])), np.sign(values[top]))
-
-    def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return ``phi(u)`` and its slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
-        if self.grid is None or self.phi is None or self.sign is None:
-            q = np.tanh(u)[..., None]
-            return q, 1.0 - q**2, np.ones(1)
-        step = self.grid[1] - self.grid[0]
-        place = np.clip((u - self.grid[0]) / step, 0.0, len(self.grid) - 1.001)
-        low = place.astype(np.int64)
-        part = (place - low)[..., None]
-        one, two = self.phi[low], self.phi[low + 1]
-        return one + part * (two - one), (two - one) / step, self.sign
-
-    def agreement(self, u: FloatArray) -> FloatArray:
-        """Return the expected agreements ``(m, m)`` of independent sources of these qualities."""
-        phi, _, sign = self.features(u)
-        expected: FloatArray = (phi * sign) @ phi.T
-        return expected
 
 
 def agreement_sums(
