@@ -272,7 +272,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        residual = np.where(problem.usable, problem.value - problem.forward.agreement(self.usual), 0.0)
+        residual = np.where(problem.usable, problem.value - problem.agreement(self.usual), 0.0)
         surprise = residual / np.sqrt(problem.variance + 0.02**2)
         filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -196,7 +196,7 @@ class ElementLaw(SimilarityLaw):
             triples[:, a] = [(own * seen).T @ seen, (own * mine).T @ seen, (own * mine).T @ mine]
         marks = np.bincount(matched.source, minlength=m)
         parts = {"marks": marks, "triples": triples, "matches": self._matches(matched, m)}
-        return Statistics({**super().statistics(chunk).parts, **parts})
+        return Statistics({**super().statistics(chunk), **parts})
 
     def _matches(self, matched: Matched, m: int) -> FloatArray:
         """Return ``(2, m, m)`` matched marks of two sources, and their overlaps."""
