@@ -159,6 +159,9 @@ class ElementLaw(SimilarityLaw):
         """Whether lengths count, as for spans of text, instead of matched elements."""
         return self.dimension == 1
 
+    def content(self, label: FloatArray) -> bytes:
+        return label.tobytes()
+
     def flatten(self, labels: Batch) -> tuple[FloatArray, IntArray, IntArray]:
         """Return the corners of all elements, their classes, and where each set begins."""
         listed, width = labels.tolist(), 2 * self.dimension
