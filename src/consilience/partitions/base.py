@@ -153,13 +153,13 @@ class VotePartitions(ABC):
 
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
     """Return a function that picks about `size` of `n_items` items, chunk by chunk, by hashed item id."""
-    share = min(size / max(n_items, 1), 1.0)
-    limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+    return lambda part: part if size >= n_items else part[chosen_rows(part.votes.items, n_items, size, seed)]
 
-    def choose(part: Part) -> Part:
-        return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
 
-    return choose
+def chosen_rows(items: npt.NDArray[Any], n_items: int, size: int, seed: int) -> npt.NDArray[np.intp]:
+    """Return the rows of those of these items that are among about `size` of `n_items`, by hashed item id."""
+    limit = np.uint64(min(int(size / max(n_items, 1) * 2**64), 2**64 - 1))
+    return np.flatnonzero(hash_priority(items, seed) < limit) if size < n_items else np.arange(len(items))
 
 
 @dataclass(frozen=True)
