@@ -13,7 +13,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,17 +38,18 @@ ENOUGH, NORMAL_90 = 200, 1.645
 WORSE, MUCH_WORSE = 0.02, 0.10
 ALL = "**all**"
 LABELS = (
-    "configurations|gap|median gap|gap before|log(loss / before)|gap of the plain vote|worse by >2%|surely|"
-    "oracle worse|>10%|worst"
+    "configurations|gap|median gap|gap before|log(loss / before)|gap if all labels were known|gap of the plain vote|"
+    "worse by >2%|surely|oracle worse|>10%|worst"
 )
 TRUST = "schools|schools before|cliques|independent fits|accused|tenth|tenth, copies|90% intervals cover|seconds|errors"
 INTRO = (
     "**gap**: how much more labels cost on fresh items than those of an oracle that knows the sources, in random "
-    "configurations (3 to 15 sources, 30 to 3,000 items; 150 to 400 at most for slow types). **worse**: share of these "
-    "that are worse than the plain vote; one that fails counts; **surely**: by more than 2% and two standard errors of "
-    "the difference on the fresh items; **oracle worse**: the same share for the oracle, which is luck. **schools**, "
-    "**cliques**: mean loss over that of the plain vote, where every source belongs to a school with its own version "
-    "of the truth, and where sources near "
+    "configurations (3 to 15 sources, 30 to 3,000 items; 150 to 400 at most for slow types). **gap if all labels were "
+    "known**: the same of a fit that is told the true label of every item it learns from; what is left is the price of"
+    " learning from so few items. **worse**: share of these that are worse than the plain vote; one that fails counts;"
+    " **surely**: by more than 2% and two standard errors of the difference on the fresh items; **oracle worse**: the "
+    "same share for the oracle, which is luck. **schools**, **cliques**: mean loss over that of the plain vote, where "
+    "every source belongs to a school with its own version of the truth, and where sources near "
     "chance repeat each other. **accused**: share of the fits of independent sources with a finding of dependence. "
     f"**tenth**: stated minus observed in the worst tenth of confidence with at least {ENOUGH} cases, with its "
     "standard error. Confidence is compared with how often the label is right for finite types, for scores with the "
@@ -133,7 +134,8 @@ def measure(kind: Kind, job: Job) -> Record:
     rng = np.random.default_rng([seed, crc32(f"{name}/{block}/{setting}".encode())])
     panel, n = configuration(block, setting, rng, kind.items)
     sources = kind.sources(panel, rng)
-    votes = kind.votes(kind.sample(sources, panel, n, rng))
+    learned = kind.sample(sources, panel, n, rng)
+    votes = kind.votes(learned)
     sample = kind.sample(sources, panel, kind.fresh, rng)
     fresh = kind.votes(sample)
     start = time.process_time()
@@ -150,10 +152,19 @@ def measure(kind: Kind, job: Job) -> Record:
     }
     if block == "random":
         found["oracle"] = kind.oracle_loss(sources, panel, sample)
+        found["known"] = min(known_losses(kind, votes, learned, fresh, sample))
     if block == "calibration" and kind.states is not None:
         found["tenths"] = [tenths(*one) for one in stated_and_observed(kind, model, fresh, sample)]
         found["covered"] = covered(kind, model, sample)
     return found
+
+
+def known_losses(kind: Kind, votes: cs.Votes, learned: Sample, fresh: cs.Votes, sample: Sample) -> Iterator[float]:
+    """Yield the losses of fits that are told the label of every item, first with what votes show of copies."""
+    gold = kind.labels(learned.truth), np.ones(len(learned.observed), dtype=bool)
+    for method in ("auto", "labelled"):
+        told = fit_quietly(cs.LabelModel(kind.space, method=method, random_state=0), votes, gold)
+        yield float(kind.loss(told.predict(fresh), sample).mean())
 
 
 def stated_and_observed(kind: Kind, model: cs.LabelModel, fresh: cs.Votes, sample: Sample) -> list[tuple[Any, Any]]:
@@ -239,14 +250,19 @@ def summarize(records: Sequence[Record], before: dict[Job, Record]) -> Record:
     independent = [one for one in records if not one.get("group", 1) and one["block"] in ("random", "calibration")]
     inside = np.sum([one["covered"] for one in calibration] or [[0, 0]], axis=0)
     then, taught = paired(fits, before), paired(schools, before)
+
+    def gap(name: str) -> list[float]:
+        return [relative({**one, "ours": one[name]}, "oracle") for one in fits if name in one]
+
     ratio = [np.log(max(one["ours"], one["floor"]) / max(other["ours"], one["floor"])) for one, other in then]
     return {
         "configurations": len(block["random"]),
-        "gap": mean(relative(one, "oracle") for one in fits),
-        "median gap": float(np.median([relative(one, "oracle") for one in fits] or [np.inf])),
+        "gap": mean(gap("ours")),
+        "median gap": float(np.median(gap("ours") or [np.inf])),
         "gap before": mean(relative({**one, "ours": other["ours"]}, "oracle") for one, other in then) if then else None,
         "log(loss / before)": (mean(ratio), float(np.std(ratio) / np.sqrt(len(ratio)))) if ratio else None,
-        "gap of the plain vote": mean(relative({**one, "ours": one["plain"]}, "oracle") for one in fits),
+        "gap if all labels were known": mean(gap("known")) if gap("known") else None,
+        "gap of the plain vote": mean(gap("plain")),
         "worse by >2%": mean(losing(one, WORSE) for one in block["random"]),
         "surely": mean(relative(one) - 2.0 * with_error(one)[1] > WORSE for one in fits),
         "oracle worse": mean(relative({**one, "ours": one["oracle"]}) > WORSE for one in fits),

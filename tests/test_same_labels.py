@@ -33,20 +33,20 @@ def labels_of(kind: str, votes: cs.Votes, given: object = None) -> tuple[dict[ob
 
 
 def close(left: object, right: object) -> bool:
-    """Whether two labels are the same; numbers up to the draws behind the weights, which go by the order of sources."""
+    """Whether two labels are the same; numbers up to rounding errors."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(close(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(close, left, right))
     if isinstance(left, float) and isinstance(right, float):
-        return bool(np.isclose(left, right, rtol=1e-4, atol=1e-3))
+        return bool(np.isclose(left, right, rtol=1e-9, atol=1e-9))
     return left == right
 
 
 def assert_same(kind: str, found: tuple, expected: tuple) -> None:
     for item, label in expected[0].items():
         assert close(found[0][item], label), (kind, item, found[0][item], label)
-        assert found[1][item] == pytest.approx(expected[1][item], abs=0.02)  # spans are matched source by source
+        assert found[1][item] == pytest.approx(expected[1][item], abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)

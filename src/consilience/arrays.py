@@ -87,29 +87,6 @@ def softmax(scores: FloatArray) -> FloatArray:
     return weights
 
 
-def log_gamma(x: npt.ArrayLike) -> FloatArray:
-    """Return the logarithm of the gamma function of positive numbers, by Stirling's series from eight on.
-
-    Loading the one in SciPy takes longer than most fits.
-
-    Examples
-    --------
-    >>> np.exp(log_gamma([1.0, 5.0, 0.5])).round(6).tolist()
-    [1.0, 24.0, 1.772454]
-    """
-    x = np.asarray(x, dtype=np.float64)
-    below = np.where(x < 8.0, x, 1.0)
-    z = np.where(x < 8.0, x + 8.0, x)
-    skipped = below.copy()
-    for step in range(1, 8):
-        skipped *= below + step
-    tail, square = np.zeros_like(z), 1.0 / z**2
-    for factor in (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
-        tail = tail * square + factor
-    whole = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2.0 * np.pi) + tail / z
-    return np.asarray(whole - np.where(x < 8.0, np.log(skipped), 0.0))
-
-
 def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64]:
     """Return one well-mixed 64-bit number per item id.
 

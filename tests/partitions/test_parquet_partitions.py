@@ -33,7 +33,7 @@ def test_shuffling_and_cutting_files_change_nothing(name, seed, cuts, size):
         cut = cs.LabelModel(SPACES[name]).fit(parts)
         labels, confidence = cut.predict(parts), cut.confidence(parts)
     assert_same_fit(whole, cut)
-    for key, value in whole._moments.sums.parts.items():
+    for key, value in whole._moments.sums.items():
         if value.dtype.kind in "iub":
             assert np.array_equal(value, cut._moments.sums[key])
     assert np.allclose(whole.confidence(votes)[order], confidence, rtol=1e-10, atol=1e-10)

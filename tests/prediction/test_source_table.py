@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,3 +124,23 @@ def test_the_share_of_labels_that_differ_from_the_plain_vote_is_counted():
     assert differ > 0
     assert model.source_model_.changed == pytest.approx(differ)
     assert f"{differ:.0%} of the labels differ from the plain vote" in str(model.sources_)
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["given", "found"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_correlation_potentials_are_recovered(given, classes):
+    space, rng = cs.Classes(classes), np.random.default_rng(7)
+    dependencies = {(4, 5): 1.0}
+    votes = cs.simulate(space, space.random(8_000, rng), [0.8, 1, 1.2, 1.4, 1, 1.2], rng, dependencies=dependencies)
+    model = cs.LabelModel(space, dependencies=[("source_4", "source_5")] if given else None, random_state=0)
+    potential = model.fit(votes).source_model_.correlation_potential
+    # the standard deviation over draws is .035 at most: false alarm 1 in 10^4
+    assert potential[4, 5] == pytest.approx(1.0, abs=0.14)
+
+
+def test_what_any_two_sources_share_is_no_potential():
+    learned = cs.LabelModel(cs.Classes(2)).fit([[0, 1, 1], [1, 1, 0], [0, 0, 1], [1, 0, 1]]).source_model_
+    rho = np.array([[0.0, 0.007, 0.5035], [0.007, 0.0, 0.007], [0.5035, 0.007, 0.0]])  # .5035 is .007 and half the rest
+    found = replace(learned, quality=np.zeros(3), summary=replace(learned.summary, correlation=rho))
+    # beyond .007 two coins are both right, or both wrong, with probability 3/8: odds of 9, theta = ln(9) / 2
+    assert found.correlation_potential[0] == pytest.approx([0.0, 0.0, np.log(9.0) / 2.0], abs=1e-9)

@@ -8,7 +8,9 @@ source with too few votes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import fields
+from functools import partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from consilience.arrays import softmax
 from consilience.estimation.passes import VotePasses
 from consilience.estimation.protocol import Diagnostic, Law, Mixture, Parameters, Statistics
+from consilience.partitions.threads import map_in_threads, usual_threads
 
 __all__ = ["polish"]
 
@@ -31,7 +34,11 @@ NEGLIGIBLE = 0.01
 
 def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tuple[Diagnostic, ...]]:
     """Refine the parameters under each hypothesis by EM; the probabilities stay those of the trust engine."""
-    sums_of_sample = passes.runner(law, passes.prepared_sample(law.prepare))
+    prepared = passes.prepared_sample(law.prepare)
+    workers = usual_threads() if law.side_by_side and len(prepared) > 1 else 1
+
+    def sums_of_sample(step: Callable[[Any], Statistics]) -> Statistics:
+        return reduce(add, map(step, prepared) if workers == 1 else map_in_threads(step, prepared, workers))
 
     def sums_of_all(step: Callable[[Any], Statistics]) -> Statistics:
         return passes.over_all(lambda chunk: step(law.prepare(chunk)))
@@ -76,8 +83,8 @@ def _rounds(
 def _largest_change(before: Parameters, after: Parameters) -> float:
     """Return the largest change of any number, relative to the largest of its array."""
     change = 0.0
-    for name, value in after.as_dict().items():
-        old = getattr(before, name)
+    for field in fields(after):
+        old, value = getattr(before, field.name), getattr(after, field.name)
         if value is not old and isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             was, now = np.where(np.isfinite(old), old, 0.0), np.where(np.isfinite(value), value, 0.0)
             change = max(change, float(np.abs(now - was).max()) / max(float(np.abs(was).max()), 1e-12))

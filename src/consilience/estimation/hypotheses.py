@@ -75,6 +75,7 @@ STAY = 0.75
 class Problem:
     """The table of pairs as the fit needs it; sources in any order."""
 
+    m: int  # number of sources
     value: FloatArray  # (m, m) agreements, 0 where a pair does not count
     usable: BoolArray  # (m, m)
     variance: FloatArray  # (m, m) of the sampling
@@ -113,12 +114,26 @@ class Problem:
         power, scatter = 1.0 / (1.0 + crowded), None
         if table.scatter is not None and m <= DIRECT:
             scatter = Scatter.of(table.scatter[pick], value, both, usable, power)
-        return cls(value, usable, error**2, overlap, power, follows, unit / votes, forward, gold, scatter)
+        return cls(m, value, usable, error**2, overlap, power, follows, unit / votes, forward, gold, scatter)
 
-    @property
-    def m(self) -> int:
-        """Number of sources."""
-        return len(self.value)
+    def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the features of qualities and their slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
+        grid, phi, sign = self.forward.grid, self.forward.phi, self.forward.sign
+        if grid is None or phi is None or sign is None:
+            q = np.tanh(u)[..., None]
+            return q, 1.0 - q**2, np.ones(1)
+        step = grid[1] - grid[0]
+        place = np.clip((u - grid[0]) / step, 0.0, len(grid) - 1.001)
+        low = place.astype(np.int64)
+        part = (place - low)[..., None]
+        one, two = phi[low], phi[low + 1]
+        return one + part * (two - one), (two - one) / step, sign
+
+    def agreement(self, u: FloatArray) -> FloatArray:
+        """Return the expected agreements ``(m, m)`` of independent sources of these qualities."""
+        phi, _, sign = self.features(u)
+        expected: FloatArray = (phi * sign) @ phi.T
+        return expected
 
 
 @dataclass(frozen=True)
@@ -435,7 +450,7 @@ def _terms(
     cost = 0.5 * np.vecdot(pull, centered)
     gradient = -pull
     down = gradient[:, :m]
-    phi, slope, sign = problem.forward.features(u)
+    phi, slope, sign = problem.features(u)
     if len(sign) == 1:
         fitted, by = _outer(phi[:, :, 0], sign * phi[:, :, 0]), _outer(slope[:, :, 0], sign * phi[:, :, 0])
     else:
@@ -493,7 +508,7 @@ def _terms(
         diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
     if problem.gold is not None:
         # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
-        best = problem.forward.features(np.array([LIMIT]))[0][0] * sign
+        best = problem.features(np.array([LIMIT]))[0][0] * sign
         precise, load, whole = of.gold[:, 0], of.gold[:, 1], of.gold[:, 2]
         off, falls = problem.gold[0] - phi @ best, slope @ best
         total = _times(of.same, load * off) / whole
@@ -547,7 +562,7 @@ def _maximize(
     if problem.scatter is None:
         evidence += majority
     else:
-        phi, _, sign = problem.forward.features(point[:, 0])
+        phi, _, sign = problem.features(point[:, 0])
         inside = (layout.same > 0.0) & layout.member[:, :, None]
         copies = layout.member.any(axis=1) & ~layout.school[:, 0]
         plain, told = problem.scatter.evidence(np.tanh(point[:, 0]), (phi * sign) @ _turn(phi), inside, copies)

@@ -29,8 +29,8 @@ DRAWS = 16
 def without_known_labels(law: Law, statistics: Statistics, passes: VotePasses) -> tuple[Statistics, VotePasses]:
     """Return the statistics and passes of the votes alone."""
     votes_alone = passes.of(lambda chunk: replace(chunk, known=None, is_known=None))
-    names = law.statistics(votes_alone.small_sample(1)).parts
-    left = {name: value for name, value in statistics.parts.items() if name in names}
+    names = law.statistics(votes_alone.small_sample(1))
+    left = {name: value for name, value in statistics.items() if name in names}
     return Statistics({**left, "gold_items": np.zeros_like(statistics["gold_items"])}), votes_alone
 
 
@@ -38,7 +38,7 @@ def as_random_sample(
     law: Law, statistics: Statistics, votes_alone: Statistics, mixture: Mixture, passes: VotePasses, seed: int
 ) -> Statistics:
     """Return the statistics with the sums over known items corrected by what `mixture`, learned from votes, expects."""
-    names = [name for name in statistics.parts if name not in votes_alone]
+    names = [name for name in statistics if name not in votes_alone]
 
     def expected(chunk: Chunk, draws: int) -> Statistics:
         rows = np.flatnonzero(chunk.observed.any(axis=1))
@@ -47,7 +47,7 @@ def as_random_sample(
         chunk = chunk.rows(rows)
         each = [(share, law.posterior(one, chunk.labels, chunk.observed, "auto")) for share, one in mixture]
         belief = each[0][1] if len(each) == 1 else law.average(each, "auto")
-        sums = Statistics.zero()
+        sums = Statistics()
         turns = draws if belief.probabilities is not None else 1
         for turn in range(turns):
             known = _drawn(belief, chunk, seed, turn, turns)
@@ -66,7 +66,7 @@ def as_random_sample(
             value = statistics[name] - known[name] + share * every[name]
             # Counts remain non-negative.
             corrected[name] = np.maximum(value, 0.0) if (every[name] >= 0).all() else value
-    return Statistics({**statistics.parts, **corrected})
+    return Statistics({**statistics, **corrected})
 
 
 def _drawn(belief: Posterior, chunk: Chunk, seed: int, turn: int, turns: int) -> Batch:

@@ -6,8 +6,8 @@ sources make their expected agreement. The trust engine needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,35 +25,21 @@ BORROWED_ITEMS = 10.0
 MIN_COMMON_ITEMS = 3
 
 
-@dataclass(frozen=True)
-class Statistics:
+class Statistics(dict[str, npt.NDArray[Any]]):
     """Named arrays that add up: integers exactly, floats to rounding. What a pass over the votes brings back.
 
     Examples
     --------
-    >>> total = Statistics({"votes": np.array([1, 2])}) + Statistics({"votes": np.array([3, 4])})
+    >>> total = Statistics(votes=np.array([1, 2])) + Statistics(votes=np.array([3, 4]))
     >>> total["votes"].tolist()
     [4, 6]
-    >>> (total + Statistics.zero())["votes"].tolist()
+    >>> (total + Statistics())["votes"].tolist()
     [4, 6]
     """
 
-    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def zero(cls) -> Statistics:
-        """Return the neutral element of addition."""
-        return cls({})
-
     def __add__(self, other: Statistics) -> Statistics:
-        both = {name: value + other.parts[name] for name, value in self.parts.items() if name in other.parts}
-        return Statistics({**self.parts, **other.parts, **both})
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.parts[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.parts
+        both = {name: value + other[name] for name, value in self.items() if name in other}
+        return Statistics({**self, **other, **both})
 
 
 @dataclass(frozen=True)
@@ -103,12 +89,6 @@ class Forward:
     form, exact for classes, tags, scores, spheres and hyperbolic spaces. With one, ``table[g, h]`` is the agreement
     at ``grid[g], grid[h]`` and its leading eigenvectors are the features, so that any exact or simulated pair moment
     can be given.
-
-    Examples
-    --------
-    >>> phi, slope, sign = Forward().features(np.array([0.0, 0.5]))
-    >>> phi[:, 0].round(3).tolist()
-    [0.0, 0.462]
     """
 
     #: Qualities u at which most laws tabulate their agreement.
@@ -133,24 +113,6 @@ class Forward:
         vectors = basis @ vectors
         top = np.argsort(-np.abs(values))[:rank]
         return cls(grid, vectors[:, top] * np.sqrt(np.abs(values[top])), np.sign(values[top]))
-
-    def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return ``phi(u)`` and its slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
-        if self.grid is None or self.phi is None or self.sign is None:
-            q = np.tanh(u)[..., None]
-            return q, 1.0 - q**2, np.ones(1)
-        step = self.grid[1] - self.grid[0]
-        place = np.clip((u - self.grid[0]) / step, 0.0, len(self.grid) - 1.001)
-        low = place.astype(np.int64)
-        part = (place - low)[..., None]
-        one, two = self.phi[low], self.phi[low + 1]
-        return one + part * (two - one), (two - one) / step, self.sign
-
-    def agreement(self, u: FloatArray) -> FloatArray:
-        """Return the expected agreements ``(m, m)`` of independent sources of these qualities."""
-        phi, _, sign = self.features(u)
-        expected: FloatArray = (phi * sign) @ phi.T
-        return expected
 
 
 def agreement_sums(

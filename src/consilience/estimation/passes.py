@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from consilience.arrays import hash_priority, votes_per_item
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, as_chunk
-from consilience.partitions.threads import map_in_threads, usual_threads
 
 __all__ = ["SAMPLE_ITEMS", "SAMPLE_ROWS", "VotePasses", "keep_sample", "silent_items"]
 
@@ -82,16 +80,6 @@ class VotePasses:
         """Return the chunks of the sample, each prepared once for rounds that go over them again and again."""
         read = self.read
         return list(self.sample.map(lambda part: prepare(read(part))))
-
-    def runner(self, law: Law, prepared: list[Any]) -> Callable[[Callable[[Any], Statistics]], Statistics]:
-        """Return what sums a step over prepared chunks, in threads where the law allows it."""
-        workers = usual_threads() if law.side_by_side and len(prepared) > 1 else 1
-
-        def run(step: Callable[[Any], Statistics]) -> Statistics:
-            results = map(step, prepared) if workers == 1 else map_in_threads(step, prepared, workers)
-            return reduce(add, results)
-
-        return run
 
     def items_without_votes(self, count: int) -> tuple[str, ...]:
         """Return the ids of the first few items that nobody voted on."""

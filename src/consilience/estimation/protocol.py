@@ -39,6 +39,8 @@ __all__ = [
 
 #: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
 MEAN, SPREAD = 0.55, 0.5
+#: Error correlation of any two sources before anything is known about them.
+SHARED_ERROR = 0.007
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
 

@@ -59,7 +59,7 @@ from consilience.estimation.hypotheses import (
     normal_below,
 )
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
-from consilience.estimation.protocol import Hypothesis, Trust
+from consilience.estimation.protocol import SHARED_ERROR, Hypothesis, Trust
 
 __all__ = ["trust"]
 
@@ -81,8 +81,6 @@ SCHOOLED = 0.02
 SORTED = 0.5
 #: Numbers of schools or kinds that are considered, all equally probable.
 NUMBERS = (2, 3, 4)
-#: Error correlation of any two sources before anything is known about them.
-SHARED_ERROR = 0.007
 #: A mean quality below this does not count as a signal: 52.5% right of two classes.
 NO_SIGNAL = 0.05
 #: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
@@ -274,7 +272,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        residual = np.where(problem.usable, problem.value - problem.forward.agreement(self.usual), 0.0)
+        residual = np.where(problem.usable, problem.value - problem.agreement(self.usual), 0.0)
         surprise = residual / np.sqrt(problem.variance + 0.02**2)
         filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import FloatArray, log_gamma, softmax
+from consilience.arrays import FloatArray, softmax
 
 #: Pseudo-counts per cell, in half decades: from "each row on its own" to "the expected rates, full stop".
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -59,6 +60,29 @@ def log_surprise(rates: FloatArray, count: FloatArray) -> float:
     k = count.shape[-1]
     row = log_gamma(count.sum(axis=-1) + k) - log_gamma(count + 1.0).sum(axis=-1) - log_gamma(k)
     return float(row.sum() + (count * np.log(np.maximum(rates, 1e-9))).sum())
+
+
+def log_gamma(x: npt.ArrayLike) -> FloatArray:
+    """Return the logarithm of the gamma function of positive numbers, by Stirling's series from eight on.
+
+    Loading the one in SciPy takes longer than most fits.
+
+    Examples
+    --------
+    >>> np.exp(log_gamma([1.0, 5.0, 0.5])).round(6).tolist()
+    [1.0, 24.0, 1.772454]
+    """
+    x = np.asarray(x, dtype=np.float64)
+    below = np.where(x < 8.0, x, 1.0)
+    z = np.where(x < 8.0, x + 8.0, x)
+    skipped = below.copy()
+    for step in range(1, 8):
+        skipped *= below + step
+    tail, square = np.zeros_like(z), 1.0 / z**2
+    for factor in (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        tail = tail * square + factor
+    whole = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2.0 * np.pi) + tail / z
+    return np.asarray(whole - np.where(x < 8.0, np.log(skipped), 0.0))
 
 
 def _by_strength(count: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:

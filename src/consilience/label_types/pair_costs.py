@@ -64,6 +64,10 @@ class SimilarityLaw(PairLaw):
         """Return the costs between two batches, pair by pair."""
         return self.pair_costs(np.concatenate([left, right], dtype=object), np.arange(2 * len(left)).reshape(2, -1).T)
 
+    def content(self, label: Any) -> Any:
+        """Return what a label is sorted by."""
+        return label
+
     def similarity(self, cost: FloatArray) -> FloatArray:
         """Return one minus the cost over the scale, at least 0."""
         return 1.0 - np.minimum(cost / self.scale, 1.0)
@@ -72,12 +76,15 @@ class SimilarityLaw(PairLaw):
         """Look at how far votes on different items are apart."""
         if sample is None:
             return self
-        rows, columns = sample.places()
+        rows, columns = np.nonzero(sample.observed)
         if len(np.unique(rows)) < 2:
             return self
-        pairs = np.random.default_rng(seed).integers(0, len(rows), (UNRELATED_PAIRS, 2))
+        labels = sample.labels[rows, columns]
+        # The draw goes by what the votes say, so that neither the order of items and sources nor their names matter.
+        order = np.array(sorted(range(len(labels)), key=[*map(self.content, labels.tolist())].__getitem__))
+        pairs = order[np.random.default_rng(seed).integers(0, len(rows), (UNRELATED_PAIRS, 2))]
         pairs = pairs[rows[pairs[:, 0]] != rows[pairs[:, 1]]]
-        return self.adapt_to_costs(self.pair_costs(sample.labels[rows, columns], pairs))
+        return self.adapt_to_costs(self.pair_costs(labels, pairs))
 
     def adapt_to_costs(self, apart: FloatArray) -> Self:
         """Return the law fitted to the costs between votes on different items."""

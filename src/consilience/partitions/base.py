@@ -277,7 +277,7 @@ class Moments:
     @classmethod
     def zero(cls) -> Moments:
         """Return the neutral element of addition."""
-        return cls((), Statistics.zero())
+        return cls((), Statistics())
 
     @classmethod
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
@@ -287,7 +287,7 @@ class Moments:
         encoded = encode(table, space)
         if law is None or law is space.law:
             law = space.law.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
-        sums = Statistics.zero()
+        sums = Statistics()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)
             sums = sums + law.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Axes, FloatArray, IntArray
 from consilience.estimation.calibration import UNCALIBRATED, Calibration
-from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Summary
+from consilience.estimation.protocol import SHARED_ERROR, Diagnostic, Mixture, Parameters, Summary
 from consilience.label_types.base import LabelSpace, Unit
 from consilience.tables.display import SourceTable
 from consilience.tables.encoding import align_sources
@@ -95,11 +95,13 @@ class SourceModel:
         """``(m, m)`` potentials theta_ab of the paper's equation 1, for a cost of 0 or 1 between labels.
 
         They follow from the learned qualities and error correlations: exactly for classes, and for other label types
-        as those of a two-class model with the same correlations.
+        as those of a two-class model with the same correlations. What any two sources are believed to share before
+        anything is known about them is no potential.
         """
         if self.quality is None:
             return np.zeros_like(self.correlation)
-        return correlation_potential(self.quality, self.correlation, self.mixture[0][1].n_choices)
+        beyond = np.maximum(self.correlation - SHARED_ERROR, 0.0) / (1.0 - SHARED_ERROR)
+        return correlation_potential(self.quality, beyond, self.mixture[0][1].n_choices)
 
     @property
     def effective_sources(self) -> float:

@@ -172,10 +172,16 @@ class _Case:
         said = self.vote_costs(votes, labels) == 0.0
         return float(np.mean(said[:, some].any(axis=1) & ~said[:, ~some].any(axis=1)))
 
-    def is_linear(self, labels: Batch) -> bool:
-        """Return whether labels are unbounded numbers or vectors."""
+    def has_unit(self, labels: Batch) -> bool:
+        """Return whether labels are numbers or vectors in a unit: with values seven times as large, all distances are.
+
+        Angles have no unit to choose, as they end where they began.
+        """
         large = np.full(labels.shape[2:], 1e3)[()]
-        return bool(self.space.continuous and labels.dtype.kind == "f" and self.space.contains(large))
+        if not (self.space.continuous and labels.dtype.kind == "f" and self.space.contains(large)):
+            return False
+        apart, further = (self.loss(unit * labels[:, 0], unit * labels[:, 1]) for unit in (1.0, 7.0))
+        return np.allclose(further, 7.0**self.space.power * apart)
 
     def changed_distance(self, change: Callable[[FloatArray], FloatArray]) -> Metric:
         """Return the labels of the space with another distance."""
@@ -603,7 +609,7 @@ def the_unit_does_not_matter(case: _Case) -> None:
         moved = float(np.mean(case.loss(ones, others) > allowed))
         _require(moved <= 0.02, f"{moved:.0%} of the labels change with the unit of the {what}")
 
-    if case.is_linear(votes.labels):
+    if case.has_unit(votes.labels):
         large = case.labels(panel.with_labels(7.0 * votes.labels))
         require_same(case.labels(votes), large / 7.0, "votes")
     if _are_numbers(votes.labels):
@@ -623,7 +629,7 @@ def shifted_sources_keep_their_place(case: _Case) -> None:
     """
     panel = case.draw(SIX, 400)
     labels = panel.votes.labels
-    if not case.is_linear(labels):
+    if not case.has_unit(labels):
         return
     moved = labels.copy()
     moved[:, 1] += 0.5 * labels.std()

@@ -179,7 +179,7 @@ def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
     whole = Moments.of(votes, space)
     cut = int(rng.integers(1, ITEMS - 1))
     parts = Moments.of(votes[:cut], space) + Moments.zero() + Moments.of(votes[cut:], space)
-    for name, total in whole.sums.parts.items():
+    for name, total in whole.sums.items():
         other = parts.sums[name]
         same = np.array_equal(total, other) if total.dtype.kind in "iuO" else np.allclose(total, other, rtol=1e-10)
         _require(same, f"the sums {name!r} of two parts do not add up to those of the whole")

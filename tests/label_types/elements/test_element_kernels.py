@@ -111,6 +111,14 @@ def test_probability_of_an_element_is_that_of_the_two_stories():
     assert exposure.sum(axis=1) == pytest.approx(np.full(2, probability[0] + unseen[0]))
 
 
+@pytest.mark.parametrize("weights", [[1.0, 3.0, 3.0], [3.0, 1.0, 3.0]])
+def test_places_do_not_depend_on_who_is_first_of_those_who_agree(weights):
+    """Two votes of total weight 4 count from 1 to 3, the third from 5.5 on; the middle, 3.5, is a fifth of the way."""
+    values, one = np.array([[1.0, 9.0], [1.0, 9.0], [4.0, 9.0]]), np.zeros(3, dtype=np.int64)
+    given = (values, one, np.array([0, 3]), np.arange(3), one[:1], np.ones((1, 3)), np.array(weights), np.ones(3), 0)
+    assert place_elements(*given)[0].tolist() == [[pytest.approx(1.6), 9.0]]
+
+
 def test_places_are_weighted_medians_classes_are_voted_and_gaps_are_shares_of_the_side():
     values = np.array([[0, 0, 10, 10], [1, 0, 10, 10], [4, 0, 10, 10]], dtype=float)
     starts, sources, item = np.array([0, 3]), np.arange(3), np.zeros(1, dtype=np.int64)

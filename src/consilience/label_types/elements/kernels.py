@@ -309,7 +309,9 @@ def corner_gaps(
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """Return the weighted median, between values as the middle of the weight lies between theirs. Both get sorted.
 
-    Without that interpolation weights that hardly differ would decide between the two middle values.
+    Without that interpolation weights that hardly differ would decide between the two middle values. A value counts
+    from half a weight after its first vote to half a weight before its last one; the mean weight of its votes, so that
+    it does not matter which of them comes first.
     """
     half = 0.0
     for i in range(len(values)):
@@ -319,13 +321,18 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
             values[j], weights[j] = values[j - 1], weights[j - 1]
             j -= 1
         values[j], weights[j] = here, weight
-    middle, running = 0.5 * weights[0], weights[0]
-    if half <= middle:
-        return float(values[0])
-    for i in range(1, len(values)):
-        before, middle = middle, running + 0.5 * weights[i]
-        running += weights[i]
-        if middle >= half:
-            share = (half - before) / max(middle - before, 1e-300)
-            return float(values[i - 1] + share * (values[i] - values[i - 1]))
+    first, running, left = 0, 0.0, 0.0
+    while first < len(values):
+        last, total = first, 0.0
+        while last < len(values) and values[last] == values[first]:
+            total += weights[last]
+            last += 1
+        margin = 0.5 * total / (last - first)
+        reached = running + margin
+        if half <= running + total - margin:
+            if first == 0 or half >= reached:
+                return float(values[first])
+            share = (half - left) / max(reached - left, 1e-300)
+            return float(values[first - 1] + share * (values[first] - values[first - 1]))
+        first, running, left = last, running + total, running + total - margin
     return float(values[-1])

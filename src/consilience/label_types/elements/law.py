@@ -159,6 +159,9 @@ class ElementLaw(SimilarityLaw):
         """Whether lengths count, as for spans of text, instead of matched elements."""
         return self.dimension == 1
 
+    def content(self, label: FloatArray) -> bytes:
+        return label.tobytes()
+
     def flatten(self, labels: Batch) -> tuple[FloatArray, IntArray, IntArray]:
         """Return the corners of all elements, their classes, and where each set begins."""
         listed, width = labels.tolist(), 2 * self.dimension
@@ -196,7 +199,7 @@ class ElementLaw(SimilarityLaw):
             triples[:, a] = [(own * seen).T @ seen, (own * mine).T @ seen, (own * mine).T @ mine]
         marks = np.bincount(matched.source, minlength=m)
         parts = {"marks": marks, "triples": triples, "matches": self._matches(matched, m)}
-        return Statistics({**super().statistics(chunk).parts, **parts})
+        return Statistics({**super().statistics(chunk), **parts})
 
     def _matches(self, matched: Matched, m: int) -> FloatArray:
         """Return ``(2, m, m)`` matched marks of two sources, and their overlaps."""

@@ -173,9 +173,7 @@ class LinearMoments:
 
     def __init__(self, statistics: Statistics, prefix: str = "") -> None:
         """Take the sums of `linear_sums` whose names start like this."""
-        self._sums = {
-            name.removeprefix(prefix): part for name, part in statistics.parts.items() if name.startswith(prefix)
-        }
+        self._sums = {name.removeprefix(prefix): part for name, part in statistics.items() if name.startswith(prefix)}
         self.count = self._sums["both"].astype(np.float64)
         self.votes = np.diag(self.count)
         at = np.arange(len(self.count))

@@ -252,7 +252,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             truth = float(np.median(own))
             gold_unit = np.full_like(own, truth)
             if not self._is_listed:
-                total, count = statistics.parts.get("gold_chance", (0.0, 0.0))
+                total, count = statistics.get("gold_chance", (0.0, 0.0))
                 truth = (total + BORROWED_GOLD * truth) / (count + BORROWED_GOLD)
                 gold_unit = np.sqrt(own * truth)
             gold_unit = np.maximum(gold_unit, 1e-300)
@@ -273,7 +273,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         differences show.
         """
         count, labels = statistics["agreement_count"], self.pool_labels
-        votes = statistics.parts.get("listed_votes", np.zeros(0))
+        votes = statistics.get("listed_votes", np.zeros(0))
         if votes.sum() == statistics["agreement_votes"].sum() > 0:
             chance = self._listed_mismatch(votes)
         elif self.mismatch is not None:

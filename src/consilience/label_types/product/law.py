@@ -157,12 +157,12 @@ class ProductLaw(CompositeLaw):
         for name, law in self.fields.items():
             with of_field(name):
                 own = law.statistics(self.field_chunk(chunk, name))
-                parts |= {f"{name}/{key}": value for key, value in own.parts.items()}
+                parts |= {f"{name}/{key}": value for key, value in own.items()}
         return Statistics(parts)
 
     def field_statistics(self, statistics: Statistics, name: str) -> Statistics:
         start = f"{name}/"
-        own = {key.removeprefix(start): value for key, value in statistics.parts.items() if key.startswith(start)}
+        own = {key.removeprefix(start): value for key, value in statistics.items() if key.startswith(start)}
         return Statistics(own)
 
     def field_chunk(self, chunk: Chunk, name: str) -> Chunk:

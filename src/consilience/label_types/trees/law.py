@@ -21,10 +21,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, log_gamma
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidVotesError
+from consilience.label_types.dirichlet import log_gamma
 from consilience.label_types.pair_costs import above_chance
 from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
