@@ -365,17 +365,17 @@ class LabelModel(Configurable):
     @property
     def weight_(self) -> FloatArray:
         """Weight of each source."""
-        return self._model.weight
+        return self._model.summary.weight
 
     @property
     def expected_cost_(self) -> FloatArray:
         """Mean cost of each source's votes."""
-        return self._model.expected_cost
+        return self._model.summary.expected_cost
 
     @property
     def standard_error_(self) -> FloatArray:
         """Standard error of `weight_`."""
-        return self._model.standard_error
+        return self._model.summary.standard_error
 
     @property
     def cost_standard_error_(self) -> FloatArray:

@@ -165,7 +165,7 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
     model, count, table = evidence.model, evidence.encoded.observed.sum(axis=0), fitted.sources_
     listed = set(np.argsort(-count, kind="stable")[:MAX_SOURCES].tolist())
     order = [(place, s) for place, s in enumerate(model.best_first()) if s in listed]
-    unit, weight = evidence.space.unit(model.parameters), model.weight
+    unit, weight = evidence.space.unit(model.parameters), model.summary.weight
     ends = np.array([table.columns[f"{unit.name}{end}"] for end in ("", "_low", "_high")], dtype=np.float64)
     scale = Scale.around(np.append(ends.ravel(), 0.0), 6.0, 114.0)
     texts = replace(table, optional=frozenset()).shown()
