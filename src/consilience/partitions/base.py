@@ -123,10 +123,7 @@ class VotePartitions(ABC):
 
     def pieces(self) -> list[Any]:
         """Return one entry per file of labels, which changes with the votes in it; see `partitions.predict_to`."""
-        raise UnsupportedError(
-            f"{type(self).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
-            "label_table(model, votes) for votes in memory."
-        )
+        raise without_pieces(self)
 
     def piece(self, index: int) -> Iterator[Part]:
         """Yield the parts of one of the `pieces`."""
@@ -149,6 +146,14 @@ class VotePartitions(ABC):
     def n_skipped(self) -> int:
         """Number of cells that are not labels and count as abstentions; takes one pass."""
         return int(self.reduce(lambda part: part.skipped))
+
+
+def without_pieces(votes: Any) -> UnsupportedError:
+    """Return the error for what has no pieces whose labels could be files."""
+    return UnsupportedError(
+        f"{type(votes).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
+        "label_table(model, votes) for votes in memory."
+    )
 
 
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:

@@ -59,7 +59,7 @@ def predict_frame(
     --------
     >>> predict_frame(model, votes, "predict")  # doctest: +SKIP
     """
-    if not partitions.remote:
+    if not isinstance(partitions, VotePartitions) or not partitions.remote:
         raise UnsupportedError(
             f"{type(partitions).__name__} is not on Dask or Spark. Use label_table(model, votes) for votes in memory, "
             "or predict_to(model, votes, folder)."
@@ -95,6 +95,8 @@ def predict_to(
     >>> written.n_items, written.n_files
     (60, 3)
     """
+    if not isinstance(partitions, VotePartitions):
+        raise without_pieces(partitions)
     if not partitions.in_pieces:
         if resume:
             raise UnsupportedError(
