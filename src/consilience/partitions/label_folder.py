@@ -25,7 +25,7 @@ from consilience.exceptions import FileFormatError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.lazy import parquet as pq
 from consilience.lazy import pyarrow as pa
-from consilience.partitions.base import Part, VotePartitions
+from consilience.partitions.base import Part, VotePartitions, without_pieces
 from consilience.tables.files import replace_file, write_text
 from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
@@ -87,7 +87,8 @@ def predict_to(
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from consilience import Classes, LabelModel, Votes
+    >>> from consilience import Classes, LabelModel
+    >>> from consilience.partitions import InMemoryPartitions
     >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
     >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
