@@ -21,8 +21,8 @@ from consilience.exceptions import InvalidVotesError, SourceMismatchError, Unsup
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
 from consilience.progress import working
-from consilience.tables.encoding import encode, read_gold, votes_for
-from consilience.votes import Votes
+from consilience.tables.encoding import encode, read_gold
+from consilience.votes import Votes, as_votes
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
@@ -287,7 +287,7 @@ class Moments:
     @classmethod
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
         """Return the moments of votes. Pass the `law` of other moments to get moments that add to them."""
-        table = votes_for(votes, space)
+        table = as_votes(votes, space)
         known = read_gold(gold, space, len(table), table)
         encoded = encode(table, space)
         if law is None or law is space.law:

@@ -158,14 +158,9 @@ def read_gold(gold: Any, space: LabelSpace, n_items: int, votes: Votes | None = 
     return known_labels if known_labels.observed.any() else None
 
 
-def votes_for(votes: Any, space: LabelSpace) -> Votes:
-    """Return votes from whatever `fit` and `predict` accept; -1 abstains unless it is a label of the space."""
-    return as_votes(votes, space)
-
-
 def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:
     """Return votes whose columns are the fitted sources in order, or say what differs."""
-    table = votes_for(votes, space)
+    table = as_votes(votes, space)
     if table.sources == sources:
         return table
     if table.names_given and names_given:
