@@ -35,8 +35,8 @@ from consilience.prediction.suggest import Suggestion, suggest
 from consilience.progress import working
 from consilience.storage import read_model, write_model
 from consilience.tables.display import SourceTable, findings_fragment
-from consilience.tables.encoding import align_sources, read_gold, votes_for
-from consilience.votes import Votes
+from consilience.tables.encoding import align_sources, read_gold
+from consilience.votes import Votes, as_votes
 
 #: Unnamed tables with at least this many columns, and more columns than rows, look transposed.
 SUSPICIOUS_WIDTH = 30
@@ -349,7 +349,7 @@ class LabelModel(Configurable):
         Accuracy for classes, minus the mean distance otherwise. Items without votes are left out.
         """
         inference = self._infer(votes)
-        known = read_gold(gold, self.space, len(inference.voted), votes_for(votes, self.space))
+        known = read_gold(gold, self.space, len(inference.voted), as_votes(votes, self.space))
         if known is None:
             raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
         rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
@@ -365,17 +365,17 @@ class LabelModel(Configurable):
     @property
     def weight_(self) -> FloatArray:
         """Weight of each source."""
-        return self._model.weight
+        return self._model.summary.weight
 
     @property
     def expected_cost_(self) -> FloatArray:
         """Mean cost of each source's votes."""
-        return self._model.expected_cost
+        return self._model.summary.expected_cost
 
     @property
     def standard_error_(self) -> FloatArray:
         """Standard error of `weight_`."""
-        return self._model.standard_error
+        return self._model.summary.standard_error
 
     @property
     def cost_standard_error_(self) -> FloatArray:
@@ -458,7 +458,7 @@ class LabelModel(Configurable):
             if gold is not None:
                 raise InvalidVotesError("Partitions carry their own known labels. Do not pass gold= as well.")
             return votes, True
-        table = votes_for(votes, self.space)
+        table = as_votes(votes, self.space)
         if not table.names_given and table.n_sources >= SUSPICIOUS_WIDTH and table.n_sources > table.n_items:
             raise TransposedVotesError(
                 f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: votes have one row per "

@@ -14,8 +14,9 @@ from consilience.label_types.base import NORMAL_95
 from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons
 from consilience.lazy import pyarrow as pa
 from consilience.prediction.verdict import listing
-from consilience.tables.encoding import encode, votes_for
+from consilience.tables.encoding import encode
 from consilience.tables.vote_tables import as_group
+from consilience.votes import as_votes
 
 __all__ = ["leader", "standings"]
 
@@ -56,7 +57,7 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     >>> standings(model, votes).column("candidate").to_pylist()
     ['m1', 'm2']
     """
-    table = votes_for(votes, model.space)
+    table = as_votes(votes, model.space)
     belief = model.posterior(table)
     if "candidates" not in belief.details:
         raise UnsupportedError(f"{type(model.space).__name__} does not rank candidates. standings is for Preferences.")

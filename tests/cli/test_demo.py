@@ -83,8 +83,8 @@ def test_labels_are_at_least_as_good_as_the_plain_vote_and_costs_near_the_true_o
     columns = demo.source_columns(example, model)
     gap = np.abs(np.array(columns["expected cost"]) - columns["true cost"])
     assert (gap < 4 * np.array(columns["std. error"])).all()
-    if story.told:  # acting on the warning pays
-        assert any(set(story.told[0]) <= set(finding.sources) for finding in model.diagnostics_)
+    if story.dependent:  # acting on the warning pays
+        assert any(set(story.dependent[0]) <= set(finding.sources) for finding in model.diagnostics_)
         assert rows["consilience --depends shop_a,shop_b"]["distance"] < rows["consilience"]["distance"] + 0.05
 
 

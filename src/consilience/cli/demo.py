@@ -32,13 +32,13 @@ INTRODUCTION = (
 
 @dataclass(frozen=True)
 class Story:
-    """One table of the demo; `told` are sources that depend on each other, as who reads the diagnostics would say."""
+    """One table of the demo; `dependent` are sources that share errors, as its diagnostics say."""
 
     name: str
     title: str
     text: str
     load: Callable[[], Example]
-    told: tuple[tuple[str, str], ...] = ()
+    dependent: tuple[tuple[str, str], ...] = ()
 
 
 STORIES = (
@@ -55,7 +55,7 @@ STORIES = (
         "A tree of 12 categories; the cost of a wrong one is the number of steps to the right one. Two of the "
         "shops look suspiciously alike.",
         load_products,
-        told=(("shop_a", "shop_b"),),
+        dependent=(("shop_a", "shop_b"),),
     ),
     Story(
         "guests",
@@ -155,9 +155,9 @@ def scores(story: Story, example: Example, model: LabelModel, seed: int = 0) -> 
     space, votes = example.space, example.votes
     labels = model.predict(votes)
     rows = [score(example, "consilience", labels)]
-    if story.told:
-        told = fit_votes(space, votes, pairs=story.told, seed=seed)
-        rows.append(score(example, f"consilience --depends {','.join(story.told[0])}", told.predict(votes)))
+    if story.dependent:
+        informed = fit_votes(space, votes, pairs=story.dependent, seed=seed)
+        rows.append(score(example, f"consilience --depends {','.join(story.dependent[0])}", informed.predict(votes)))
     rows.append(score(example, "plain vote", model.predict_baseline(votes)))
     singles = [
         score(example, f"best single source ({name}, on its {seen.mean():.0%})", column, seen)

@@ -236,8 +236,8 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) ->
     silent = tuple(np.array(votes.sources, dtype=object)[~votes.observed.any(axis=0)])
     active = votes.n_sources - len(silent)
     if active < 3:
-        told = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
-        warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {told}")
+        step = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
+        warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {step}")
     if silent:
         warn("never-votes", silent, "no votes. Leave out with --drop.")
     copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]

@@ -133,8 +133,8 @@ def label(
                 raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
             pairs += combinations(names, 2)
         with output.working("learning"):
-            told = "none" if depends == ("none",) else pairs
-            model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, told, seed, prior)
+            dependencies = "none" if depends == ("none",) else pairs
+            model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, dependencies, seed, prior)
         writers: dict[Path, Writer] = {}
         if report is not None:
             content = loading.shown_content(show, votes, reading, loaded.votes)
@@ -442,9 +442,9 @@ def _scored(loaded: Loaded, method: str, seed: int) -> tuple[dict[str, Any], Any
             parts = []
             for fold in range(FOLDS):
                 held_out = np.sort(rows[fold::FOLDS])
-                told = gold.copy()
-                told[held_out] = None
-                model = fit_votes(loaded.space, loaded.votes, told, "labelled", seed=seed)
+                kept = gold.copy()
+                kept[held_out] = None
+                model = fit_votes(loaded.space, loaded.votes, kept, "labelled", seed=seed)
                 parts.append(_distances(loaded, model, held_out)[0])
             distance = np.concatenate(parts)
         else:

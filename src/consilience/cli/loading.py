@@ -327,12 +327,12 @@ def _interpreted(
         columns = [] if table is None else table.column_names
         hint = did_you_mean(gold, columns) or f" The columns are {', '.join(map(repr, columns))}." * bool(columns)
         raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
-    told = _without_gaps(_matched(ids, labels, votes, name, output), space, reading)
-    rows = list(told)
+    known_cells = _without_gaps(_matched(ids, labels, votes, name, output), space, reading)
+    rows = list(known_cells)
     # A number is text where the classes are texts such as '1'.
     cells = [
         str(one) if isinstance(one, (int, float)) and not space.contains(one) and space.contains(str(one)) else one
-        for one in told.values()
+        for one in known_cells.values()
     ]
     try:
         read = as_object_array(space.read_text(as_object_array(cells)))
@@ -347,12 +347,12 @@ def _interpreted(
     return replace(found, gold=space.in_words_of(known, votes.labels, votes.observed))
 
 
-def _without_gaps(told: dict[int, Any], space: LabelSpace, reading: Reading) -> dict[int, Any]:
+def _without_gaps(known: dict[int, Any], space: LabelSpace, reading: Reading) -> dict[int, Any]:
     """Return known labels read as the cells of votes are; what is not a label stays, for a message about it."""
-    column = Votes.from_array(as_object_array(told.values()).reshape(-1, 1))
+    column = Votes.from_array(as_object_array(known.values()).reshape(-1, 1))
     read = cleaned(column, Declared.by(space), abstain=reading.abstain, decimal=reading.decimal, fold=reading.fold)
     wrong = read.receipt is not None and not all(reason.startswith("'") for reason in read.receipt.reasons)
-    values = zip(told.items(), read.labels[:, 0].tolist(), read.observed[:, 0].tolist(), strict=True)
+    values = zip(known.items(), read.labels[:, 0].tolist(), read.observed[:, 0].tolist(), strict=True)
     return {row: value if seen else cell for (row, cell), value, seen in values if seen or wrong}
 
 

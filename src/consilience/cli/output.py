@@ -102,11 +102,11 @@ class Output:
         self.note(in_options(str(receipt)))
         columns = receipt.faults.columns
         # Words for "nothing" need no examples.
-        told = [place for place, reason in enumerate(columns["reason"]) if not reason.startswith("'")]
+        shown = [place for place, reason in enumerate(columns["reason"]) if not reason.startswith("'")]
         lines = repr(
-            SourceTable({name: [cells[place] for place in told] for name, cells in columns.items()})
+            SourceTable({name: [cells[place] for place in shown] for name, cells in columns.items()})
         ).splitlines()
-        if told:
+        if shown:
             more = [f"... {len(lines) - 1 - MOST_FAULTS} more"] * (len(lines) > MOST_FAULTS + 1)
             self.note("\n".join(f"  {line}" for line in [*lines[: MOST_FAULTS + 1], *more]))
 

@@ -13,8 +13,8 @@ from consilience.end_models.inputs import EndModel, read_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
-from consilience.tables.encoding import votes_for
 from consilience.tables.frames import n_rows, take_rows
+from consilience.votes import as_votes
 
 UNSURE = ("weight", "drop", "keep")
 #: A class below this share of an item is not worth a row.
@@ -101,7 +101,7 @@ def fit_end_model(
     if (space is None) == (label_model is None):
         raise UnsupportedError("Pass either space or label_model: what a label is, or the model that learns labels.")
     labels_from = LabelModel(cast("LabelSpace", space)) if label_model is None else label_model
-    table = votes_for(votes, labels_from.space)
+    table = as_votes(votes, labels_from.space)
     if n_rows(X) != len(table):
         raise InvalidInputError(
             f"X has {n_rows(X)} rows for {len(table)} items. Give one row per item, in the same order."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -22,10 +23,10 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.labeling.chunks import Chunks, InMemory, Task, as_chunks, column_of, length, pieces, rows_of
+from consilience.labeling.chunks import Chunks, Task, as_chunks, column_of, in_memory, length, pieces, rows_of
 from consilience.labeling.functions import LabelingFunction, as_functions
-from consilience.labeling.workers import count_workers, run_in_processes
 from consilience.lazy import narwhals as nw
+from consilience.partitions.threads import count_threads, in_order
 from consilience.progress import Bar, working
 from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
 from consilience.tables.display import SourceTable
@@ -37,6 +38,8 @@ from consilience.votes import Votes
 CHUNK_ROWS = 1 << 15
 #: Rows between two looks at the clock.
 BLOCK = 256
+#: What a worker does: set before it is forked, or sent to it.
+_work: Callable[[Task], Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,12 +189,15 @@ def apply_with_faults(
     ([1], [1])
     """
     found = chosen_functions(functions, space, on_error, chunk_rows)
-    jobs = count_workers(n_jobs)
+    jobs = count_threads(n_jobs, "n_jobs", "processes")
     chunks = as_chunks(data, chunk_rows)
     total = chunks.n_rows
-    if total is not None and jobs > 1 and isinstance(chunks, InMemory) and not any(one.vectorized for one in found):
-        # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are.
-        chunks = replace(chunks, rows=max(1, min(chunk_rows, -(-total // (4 * jobs)))))
+    if total is not None and jobs > 1 and chunks.whole is not None and not any(one.vectorized for one in found):
+        # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are, and
+        # functions of a row never see what holds their cells.
+        is_polars = type(chunks.whole).__module__.startswith("polars")
+        whole = chunks.whole.to_arrow() if is_polars else chunks.whole
+        chunks = in_memory(whole, max(1, min(chunk_rows, -(-total // (4 * jobs)))))
     work = Work(found, chunks, space, item, on_error, chunk_rows)
     with working("votes", None if total is None else total * len(found), shown=progress, forks=True) as bar:
         results = [part for result in _results(work, chunks, jobs, bar) for part in result]
@@ -263,17 +269,76 @@ def _results(work: Work, chunks: Chunks, jobs: int, bar: Bar) -> Iterator[Any]:
         return
     # On macOS linear algebra and system libraries crash in a forked process.
     fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
-    if isinstance(chunks, InMemory) and type(chunks.data).__module__.startswith("polars"):
-        # The threads of polars do not survive a fork. Functions of a row never see what holds their cells.
-        if any(one.vectorized for one in work.functions):
-            fork = False
-        else:
-            chunks = replace(chunks, data=chunks.data.to_arrow())
+    if type(chunks.whole).__module__.startswith("polars"):
+        fork = False  # the threads of polars do not survive it
     work = replace(work, chunks=chunks if fork else None)
     tasks = chunks.tasks() if fork else (Task(one.first_row, chunks.load(one)) for one in chunks.tasks())
-    for result in run_in_processes(work, tasks, jobs, fork=fork):
+    for result in _run_in_processes(work, tasks, jobs, fork=fork):
         bar.advance(sum(len(answers[0].observed) for answers, _ in result) * len(work.functions))
         yield result
+
+
+# --- several processes: a few pieces of data at a time, and results in order ---------------------------------
+
+
+def _run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs: int, *, fork: bool) -> Iterator[Any]:
+    """Yield the results in the order of the tasks.
+
+    Forked workers see the functions and the data of this process, whatever they are. To others the work is sent.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    global _work  # noqa: PLW0603  forked workers find it here
+    _work = work
+    told: dict[str, Any] = {} if fork else {"initializer": _receive, "initargs": (_pickled(work),)}
+    pool = ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("fork" if fork else "spawn"), **told)
+
+    def submit(task: Task) -> Any:
+        with warnings.catch_warnings():
+            # Threads that only wait, such as those of linear algebra, do no harm to a fork.
+            warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+            return pool.submit(_run, task)
+
+    try:
+        yield from in_order(submit, tasks, 2 * n_jobs)  # so that neither rows nor results pile up
+    except BrokenProcessPool:
+        raise LabelingFunctionError(
+            "A worker process ended without an answer: it ran out of memory, a function ended it, or a script calls "
+            "apply outside of `if __name__ == '__main__':`. Try n_jobs=1, or a smaller chunk_rows."
+        ) from None
+    finally:
+        _work = None
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run(task: Task) -> Any:
+    if _work is None:
+        raise UnsupportedError("A worker process was not initialized.")
+    return _work(task)
+
+
+def _receive(sent: bytes) -> None:
+    global _work  # noqa: PLW0603
+    _work = pickle.loads(sent)
+
+
+def _pickled(work: Callable[[Task], Any]) -> bytes:
+    try:
+        return pickle.dumps(work)
+    except Exception as error:
+        try:
+            import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+            return bytes(cloudpickle.dumps(work))
+        except Exception:
+            raise UnsupportedError(
+                f"A labeling function cannot be sent to another process ({error}). Define it at the top of a module "
+                "that can be imported, install cloudpickle, or use n_jobs=1."
+            ) from error
+
+
+# --- the answers of one function -------------------------------------------------------------------------------
 
 
 def apply_to_chunk(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -17,7 +17,7 @@ from consilience.exceptions import InvalidVotesError, UnknownColumnError, unknow
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
 from consilience.tables.frames import Column, as_frame, column_of_series, is_frame, to_column
-from consilience.tables.row_groups import RowGroup, find_row_groups
+from consilience.tables.row_groups import find_row_groups
 
 
 @dataclass(frozen=True)
@@ -29,76 +29,54 @@ class Task:
 
 
 @dataclass(frozen=True, eq=False)
-class InMemory:
-    """Anything with a length that can be cut; `tasks` are its pieces in order, `load` returns the rows of one."""
+class Chunks:
+    """Data in pieces: `tasks` returns them in order, `load` the rows of one, `n_rows` is None if it is not known.
 
-    data: Any
-    rows: int
+    `whole` is what can be cut into other pieces: None for files, and for what comes only once.
+    """
 
-    @property
-    def n_rows(self) -> int | None:
-        """How many rows there are; None if that is not known in advance."""
-        return length(self.data)
-
-    def tasks(self) -> Iterator[Task]:
-        n = length(self.data)
-        return (Task(start, (start, min(n, start + self.rows))) for start in range(0, n, self.rows))
-
-    def load(self, task: Task) -> Any:
-        return slice_rows(self.data, *task.key)
-
-
-@dataclass(frozen=True, eq=False)
-class InFiles:
-    """Parquet or Arrow files, one row group at a time."""
-
-    groups: tuple[RowGroup, ...]
-
-    @property
-    def n_rows(self) -> int | None:
-        return sum(group.n_rows for group in self.groups)
-
-    def tasks(self) -> Iterator[Task]:
-        return (Task(group.first_row, group) for group in self.groups)
-
-    def load(self, task: Task) -> Any:
-        return pa.concat_tables([table for _, table in task.key.tables()])
-
-
-@dataclass(frozen=True, eq=False)
-class Stream:
-    """Rows, or Arrow batches, that come one after the other and only once; a task carries its rows."""
-
-    data: Iterable[Any]
-    rows: int
+    tasks: Callable[[], Iterator[Task]]
+    load: Callable[[Task], Any]
     n_rows: int | None = None
-
-    def tasks(self) -> Iterator[Task]:
-        first = 0
-        elements = iter(self.data)
-        while piece := list(islice(elements, self.rows)):
-            tables = [pa.Table.from_batches([batch]) for batch in piece] if _is_arrow_batch(piece[0]) else None
-            for chunk in tables or [piece]:
-                yield Task(first, chunk)
-                first += length(chunk)
-
-    def load(self, task: Task) -> Any:
-        return task.key
+    whole: Any = None
 
 
-Chunks = InMemory | InFiles | Stream
+def in_memory(data: Any, rows: int) -> Chunks:
+    """Return anything with a length in pieces of so many rows."""
+    n = length(data)
+
+    def tasks() -> Iterator[Task]:
+        return (Task(start, (start, min(n, start + rows))) for start in range(0, n, rows))
+
+    return Chunks(tasks, lambda task: slice_rows(data, *task.key), n, data)
+
+
+def _stream(data: Iterable[Any], rows: int) -> Iterator[Task]:
+    """Yield rows, or Arrow batches, that come one after the other; a task carries its rows."""
+    first = 0
+    elements = iter(data)
+    while piece := list(islice(elements, rows)):
+        tables = [pa.Table.from_batches([batch]) for batch in piece] if _is_arrow_batch(piece[0]) else None
+        for chunk in tables or [piece]:
+            yield Task(first, chunk)
+            first += length(chunk)
 
 
 def as_chunks(data: Any, rows: int) -> Chunks:
     """Return the data cut into pieces of about so many rows."""
     if isinstance(data, (str, Path)):
-        return InFiles(find_row_groups(data)[0])
+        groups = find_row_groups(data)[0]
+        return Chunks(
+            lambda: (Task(group.first_row, group) for group in groups),
+            lambda task: pa.concat_tables([table for _, table in task.key.tables()]),
+            sum(group.n_rows for group in groups),
+        )
     if _is_arrow_batch(data):
-        return InMemory(pa.Table.from_batches([data]), rows)
+        return in_memory(pa.Table.from_batches([data]), rows)
     if is_frame(data):
         if isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
             raise InvalidVotesError(f"A lazy frame ({type(data).__name__}) has no rows yet. Call .collect() first.")
-        return InMemory(data, rows)
+        return in_memory(data, rows)
     if isinstance(data, bytes) or not isinstance(data, Iterable):
         raise InvalidVotesError(
             f"The data is {type(data).__name__}, which has no rows. Pass a pandas, polars or Arrow table, a list, a "
@@ -109,10 +87,10 @@ def as_chunks(data: Any, rows: int) -> Chunks:
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{name!r} {count}" for name, count in lengths.items())
             raise InvalidVotesError(f"The columns have different lengths: {listed}. Give each one entry per row.")
-        return InMemory(data, rows)
+        return in_memory(data, rows)
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-        return InMemory(data, rows)
-    return Stream(data, 1 if hasattr(data, "read_next_batch") else rows)
+        return in_memory(data, rows)
+    return Chunks(lambda: _stream(data, 1 if hasattr(data, "read_next_batch") else rows), lambda task: task.key)
 
 
 def slice_rows(chunk: Any, start: int, stop: int) -> Any:

@@ -16,7 +16,7 @@ from consilience.label_types.codes import plain_value
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.tables.cells import spelled_out
 from consilience.tables.display import SourceTable
-from consilience.tables.encoding import encode, read_gold, votes_for
+from consilience.tables.encoding import encode, read_gold
 from consilience.votes import Votes, as_votes
 
 #: Items on which sources are compared pair by pair.
@@ -107,7 +107,7 @@ def summarize(
     else:
         if space is None and gold is not None:
             raise UnsupportedError("gold= needs space=, which defines what an error costs.")
-        table = as_votes(votes) if space is None else votes_for(votes, space)
+        table = as_votes(votes) if space is None else as_votes(votes, space)
         truth = None if space is None else read_gold(gold, space, len(table))
         if gold is not None and truth is None:  # none is known, which the table shall say
             nothing = np.zeros((len(table), 1), dtype=bool)

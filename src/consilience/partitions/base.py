@@ -21,8 +21,8 @@ from consilience.exceptions import InvalidVotesError, SourceMismatchError, Unsup
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
 from consilience.progress import working
-from consilience.tables.encoding import encode, read_gold, votes_for
-from consilience.votes import Votes
+from consilience.tables.encoding import encode, read_gold
+from consilience.votes import Votes, as_votes
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
@@ -123,10 +123,7 @@ class VotePartitions(ABC):
 
     def pieces(self) -> list[Any]:
         """Return one entry per file of labels, which changes with the votes in it; see `partitions.predict_to`."""
-        raise UnsupportedError(
-            f"{type(self).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
-            "label_table(model, votes) for votes in memory."
-        )
+        raise without_pieces(self)
 
     def piece(self, index: int) -> Iterator[Part]:
         """Yield the parts of one of the `pieces`."""
@@ -151,15 +148,23 @@ class VotePartitions(ABC):
         return int(self.reduce(lambda part: part.skipped))
 
 
+def without_pieces(votes: Any) -> UnsupportedError:
+    """Return the error for what has no pieces whose labels could be files."""
+    return UnsupportedError(
+        f"{type(votes).__name__} does not work with predict_to. Use partitions of consilience.partitions, or "
+        "label_table(model, votes) for votes in memory."
+    )
+
+
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
     """Return a function that picks about `size` of `n_items` items, chunk by chunk, by hashed item id."""
-    share = min(size / max(n_items, 1), 1.0)
-    limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+    return lambda part: part if size >= n_items else part[chosen_rows(part.votes.items, n_items, size, seed)]
 
-    def choose(part: Part) -> Part:
-        return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
 
-    return choose
+def chosen_rows(items: npt.NDArray[Any], n_items: int, size: int, seed: int) -> npt.NDArray[np.intp]:
+    """Return the rows of those of these items that are among about `size` of `n_items`, by hashed item id."""
+    limit = np.uint64(min(int(size / max(n_items, 1) * 2**64), 2**64 - 1))
+    return np.flatnonzero(hash_priority(items, seed) < limit) if size < n_items else np.arange(len(items))
 
 
 @dataclass(frozen=True)
@@ -294,7 +299,7 @@ class Moments:
     @classmethod
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
         """Return the moments of votes. Pass the `law` of other moments to get moments that add to them."""
-        table = votes_for(votes, space)
+        table = as_votes(votes, space)
         known = read_gold(gold, space, len(table), table)
         encoded = encode(table, space)
         if law is None or law is space.law:

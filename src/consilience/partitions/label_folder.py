@@ -25,7 +25,7 @@ from consilience.exceptions import FileFormatError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.lazy import parquet as pq
 from consilience.lazy import pyarrow as pa
-from consilience.partitions.base import Part, VotePartitions
+from consilience.partitions.base import Part, VotePartitions, without_pieces
 from consilience.tables.files import replace_file, write_text
 from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
@@ -59,7 +59,7 @@ def predict_frame(
     --------
     >>> predict_frame(model, votes, "predict")  # doctest: +SKIP
     """
-    if not partitions.remote:
+    if not isinstance(partitions, VotePartitions) or not partitions.remote:
         raise UnsupportedError(
             f"{type(partitions).__name__} is not on Dask or Spark. Use label_table(model, votes) for votes in memory, "
             "or predict_to(model, votes, folder)."
@@ -87,7 +87,8 @@ def predict_to(
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from consilience import Classes, LabelModel, Votes
+    >>> from consilience import Classes, LabelModel
+    >>> from consilience.partitions import InMemoryPartitions
     >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
     >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
@@ -95,6 +96,8 @@ def predict_to(
     >>> written.n_items, written.n_files
     (60, 3)
     """
+    if not isinstance(partitions, VotePartitions):
+        raise without_pieces(partitions)
     if not partitions.in_pieces:
         if resume:
             raise UnsupportedError(

@@ -81,8 +81,8 @@ class PartReader:
         if self.gold is None or space is None:
             return Part(votes, skipped=skipped)
         cells = Reading("wide", sources=(self.gold,), abstain=self.abstain, strict=True).votes(table, place)
-        told, wrong = self._read(replace(cells, items=raw.items), place, first_row)
-        known = self.run(lambda part: _known(part.votes, space), Part(told), place, first_row)
+        known_votes, wrong = self._read(replace(cells, items=raw.items), place, first_row)
+        known = self.run(lambda part: _known(part.votes, space), Part(known_votes), place, first_row)
         return Part(votes, known, skipped + wrong)
 
     def _codes(self, table: Any) -> Votes | None:

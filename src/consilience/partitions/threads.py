@@ -26,10 +26,10 @@ _lock = Lock()
 _limits: list[Any] = []
 
 
-def count_threads(workers: int) -> int:
-    """Return the number of threads; -1 means one per processor."""
+def count_threads(workers: int, name: str = "workers", what: str = "threads") -> int:
+    """Return the number of threads, or of something else; -1 means one per processor."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
-        raise UnsupportedError(f"workers={workers!r} is not a number of threads. Use 1, 2, ..., or -1 for all cores.")
+        raise UnsupportedError(f"{name}={workers!r} is not a number of {what}. Use 1, 2, ..., or -1 for all cores.")
     if workers > 0:
         return workers
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -133,18 +133,8 @@ class _View:
         return self.belief.labels
 
 
-@dataclass(frozen=True)
-class _Target:
-    """A mean to estimate: over which items, and how it is bounded.
-
-    `of` returns the values of the known items, and the values that a view expects for all items.
-    """
-
-    inside: BoolArray
-    of: Callable[[_View], tuple[FloatArray, FloatArray]]
-    zero_one: bool = False
-    scale: float = 0.0
-    limits: tuple[float, float] = (-np.inf, np.inf)
+#: The values of the known items, and the values that a view expects for all items.
+_Values = Callable[[_View], tuple[FloatArray, FloatArray]]
 
 
 def audit(
@@ -201,10 +191,10 @@ def audit(
     def expects(view: _View, batch: Batch, which: IntArray | slice = slice(None)) -> FloatArray:
         return expected_distance(space, view.belief, batch, which, scale)
 
-    def loss(pick: Callable[[_View], Batch]) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+    def loss(pick: Callable[[_View], Batch]) -> _Values:
         return lambda view: (space.distance(pick(view)[known], truth), expects(view, pick(view)))
 
-    def of_source(source: int) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+    def of_source(source: int) -> _Values:
         seen = np.flatnonzero(voted.observed[:, source])
         both = np.flatnonzero(voted.observed[known, source])
 
@@ -218,42 +208,39 @@ def audit(
         return values
 
     everything = np.ones(len(rows), dtype=bool)
-    bounds: dict[str, Any] = {"zero_one": zero_one, "scale": scale, "limits": (0.0, np.inf)}
 
-    def measured(target: _Target) -> Estimate:
-        inside, values, control = target.inside[known], np.zeros(len(known)), np.zeros(len(known))
+    def measured(chosen: BoolArray, of: _Values, **limits: Any) -> Estimate:
+        """Return a mean over the chosen items; `limits` say how it is bounded."""
+        inside, values, control = chosen[known], np.zeros(len(known)), np.zeros(len(known))
         variance, strata = 0.0, np.zeros(len(known), dtype=np.int64)
         sizes = np.zeros((len(known), 1 + max(int(view.strata.max()) for view in views)))
         for number in np.unique(fold[inside]):
-            value, expected = target.of(views[number])
+            value, expected = of(views[number])
             own, stratum = fold == number, views[number].strata
             strata[own] = stratum[known[own]]
-            sizes[own] = np.bincount(stratum[target.inside], minlength=sizes.shape[1]) / target.inside.sum()
+            sizes[own] = np.bincount(stratum[chosen], minlength=sizes.shape[1]) / chosen.sum()
             values[own] = value[own]
-            control[own] = expected[known[own]] - expected[target.inside].mean()
-            variance = max(variance, float(expected[target.inside].var()))
+            control[own] = expected[known[own]] - expected[chosen].mean()
+            variance = max(variance, float(expected[chosen].var()))
         return estimate_mean(
             values[inside],
             control[inside],
             weight[inside],
-            int(target.inside.sum()),
+            int(chosen.sum()),
             variance=variance,
-            zero_one=target.zero_one,
-            scale=target.scale,
-            limits=target.limits,
             clusters=clusters[inside] if clusters.max() + 1 < len(clusters) else None,
             strata=strata[inside],
             sizes=sizes[inside],
+            **limits,
         )
 
-    def shown(one: Estimate) -> Estimate:
-        return one.transformed(-1.0, 1.0) if space.right_or_wrong else one
+    def measure_of(chosen: BoolArray, of: _Values) -> Estimate:
+        mean_loss = measured(chosen, of, zero_one=zero_one, scale=scale, limits=(0.0, np.inf))
+        return mean_loss.transformed(-1.0, 1.0) if space.right_or_wrong else mean_loss
 
     def over(groups: npt.NDArray[Any]) -> dict[Any, Estimate]:
         names = {name: None for name in groups.tolist() if not is_null(name)}
-        return {
-            name: shown(measured(_Target(groups == name, loss(lambda view: view.labels), **bounds))) for name in names
-        }
+        return {name: measure_of(groups == name, loss(lambda view: view.labels)) for name in names}
 
     n_labels = space.n_labels if main.belief.probabilities is not None else None
     classes: dict[Any, Estimate] = {}
@@ -262,43 +249,36 @@ def audit(
         spelled = space.as_labels(np.arange(n_labels), votes.spelling or votes.labels.dtype).tolist()
         classes = {spelled[int(code)]: one for code, one in over(main.labels.astype(np.int64)).items()}
 
-        def share_of(code: int) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
-            return lambda view: (
-                (truth == code).astype(np.float64),
-                cast(FloatArray, view.belief.probabilities)[:, code],
-            )
+        def share_of(code: int) -> _Values:
+            right = (truth == code).astype(np.float64)
+            return lambda view: (right, cast(FloatArray, view.belief.probabilities)[:, code])
 
         for code in np.unique(np.concatenate([main.labels, truth]).astype(np.int64)).tolist():
-            shares[spelled[code]] = measured(_Target(everything, share_of(code), zero_one=True))
+            shares[spelled[code]] = measured(everything, share_of(code), zero_one=True)
     mean_score = None
     if space.continuous and main.labels.ndim == 1 and main.labels.dtype.kind == "f":
-        mean_score = measured(_Target(everything, lambda view: (truth.astype(float), view.labels.astype(float))))
+        mean_score = measured(everything, lambda view: (truth.astype(float), view.labels.astype(float)))
     columns = [source for source in range(voted.n_sources) if voted.observed[:, source].any()]
-    doubt = _Target(
-        everything,
-        lambda view: (
-            1.0 - share_right(space, space.law, _subset(view.belief, known), truth),
-            1.0 - view.belief.confidence,
-        ),
-        zero_one=n_labels is not None,
-        scale=1.0,
-        limits=(0.0, 1.0),
-    )
+
+    def doubt(view: _View) -> tuple[FloatArray, FloatArray]:
+        right = share_right(space, space.law, _subset(view.belief, known), truth)
+        return 1.0 - right, 1.0 - view.belief.confidence
+
+    mean_doubt = measured(everything, doubt, zero_one=n_labels is not None, scale=1.0, limits=(0.0, 1.0))
     return Audit(
         measure="accuracy" if space.right_or_wrong else "mean distance",
-        labels=shown(measured(_Target(everything, loss(lambda view: view.labels), **bounds))),
-        plain_vote=shown(measured(_Target(everything, loss(lambda view: view.plain), **bounds))),
+        labels=measure_of(everything, loss(lambda view: view.labels)),
+        plain_vote=measure_of(everything, loss(lambda view: view.plain)),
         difference=_difference(space, views, known, truth, expects, measured),
-        sources={voted.sources[one]: shown(measured(_Target(voted.observed[:, one], of_source(one), **bounds)))
-                 for one in columns},
+        sources={voted.sources[one]: measure_of(voted.observed[:, one], of_source(one)) for one in columns},
         classes=classes,
         slices={} if slices is None else over(slices[rows]),
         shares=shares,
         mean_score=mean_score,
         stated=float(main.belief.confidence.mean()),
-        confidence=measured(doubt).transformed(-1.0, 1.0),
+        confidence=mean_doubt.transformed(-1.0, 1.0),
         cross_fitted=int(used.sum()),
-    )  # fmt: skip
+    )
 
 
 def expected_distance(
@@ -342,7 +322,7 @@ def _difference(
     known: IntArray,
     truth: Batch,
     expects: Callable[[_View, Batch], FloatArray],
-    measured: Callable[[_Target], Estimate],
+    measured: Callable[..., Estimate],
 ) -> Estimate:
     """Return the difference of the measure between labels and plain vote, which comes from items where they differ.
 
@@ -360,10 +340,14 @@ def _difference(
 
     most = float(apart[inside].mean())
     if space.right_or_wrong:  # -1, 0 or 1, counted as 0, 1/2 or 1
-        half = _Target(inside, lambda view: tuple((one + 1.0) / 2.0 for one in values(view)), zero_one=True)  # type: ignore[arg-type,return-value]
-        found = measured(half).transformed(2.0, -1.0)
+
+        def halves(view: _View) -> tuple[FloatArray, FloatArray]:
+            known_values, expected = values(view)
+            return (known_values + 1.0) / 2.0, (expected + 1.0) / 2.0
+
+        found = measured(inside, halves, zero_one=True).transformed(2.0, -1.0)
     else:
-        found = measured(_Target(inside, values, limits=(-most, most)))
+        found = measured(inside, values, limits=(-most, most))
     if found.known == 0:
         found = Estimate(0.0, -most, most, 0, 0)
     return replace(found.transformed(sign * float(inside.mean())), known=len(known), items=len(inside))

@@ -142,7 +142,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
 
     belief = belief_without([voters[:0], *voters[:, None]])
     label, without, cast = belief.labels[:1], belief.labels[1:], said.labels[0, voters]
-    distance, weight = apart(cast), model.weight[voters]
+    distance, weight = apart(cast), model.summary.weight[voters]
     # Without its only voter an item has no label at all.
     alone = len(voters) == 1
     moved = np.zeros(1) if alone else apart(without)

@@ -144,13 +144,13 @@ def estimate_mean(
     slope = max(kept * float(share @ (spread * rest)) / square, 0.0) if kept else 0.0
     value = mean - slope * shift
     leverage = np.minimum(kept * share * spread**2 / square, MOST_LEVERAGE) if slope else np.zeros(n)
-    told = slope * spread
+    fitted = slope * spread
     if strata is not None and sizes is not None:
-        effect, own = _strata_effects(rest - told, share, strata, sizes.shape[1], seen / (seen + PSEUDO))
+        effect, own = _strata_effects(rest - fitted, share, strata, sizes.shape[1], seen / (seen + PSEUDO))
         value -= float(np.bincount(strata, share, minlength=len(effect)) @ effect - share @ sizes @ effect)
-        told = told + effect[strata] - float(share @ effect[strata])
+        fitted = fitted + effect[strata] - float(share @ effect[strata])
         leverage = np.minimum(leverage + own, MOST_LEVERAGE)
-    residual = heavy * (rest - told) / (1.0 - leverage)
+    residual = heavy * (rest - fitted) / (1.0 - leverage)
     missing = 1.0 - drawn
     if clusters is not None:
         _, clusters = np.unique(clusters, return_inverse=True)
@@ -165,11 +165,11 @@ def estimate_mean(
     heaviest = float(heavy.max())
     # Once the model explains more than half, what is left is rare in both directions: a loss that nobody expected, and
     # one that was expected and did not come.
-    left = float(share @ (rest - told) ** 2) / max(float(share @ rest**2), 1e-300)
+    left = float(share @ (rest - fitted) ** 2) / max(float(share @ rest**2), 1e-300)
     explained = max(1.0 - 2.0 * left, 0.0)
     wilson = 2.0 * (1.0 - explained) * min(mean, 1.0 - mean) if zero_one else 0.0
     unseen = max(scale * heaviest - wilson, abs(skew))
-    against = explained * max(heaviest * float(np.abs(told).max()), abs(skew))
+    against = explained * max(heaviest * float(np.abs(fitted).max()), abs(skew))
     rare = -1.0 if zero_one and mean > 0.5 else 1.0  # the direction in which losses are rare
     borrowed = {rare: rare * unseen if scale > 0.0 else skew, -rare: (1.0 - explained) * skew - rare * against}
     if (

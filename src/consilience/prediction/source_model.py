@@ -71,21 +71,6 @@ class SourceModel:
         return self.mixture[0][1]
 
     @property
-    def expected_cost(self) -> FloatArray:
-        """Mean cost of each source to the truth."""
-        return self.summary.expected_cost
-
-    @property
-    def weight(self) -> FloatArray:
-        """How much a vote of each source counts."""
-        return self.summary.weight
-
-    @property
-    def standard_error(self) -> FloatArray:
-        """Standard error of `weight`."""
-        return self.summary.standard_error
-
-    @property
     def correlation(self) -> FloatArray:
         """``(m, m)`` correlation given the truth; zero outside the dependencies."""
         return self.summary.correlation
@@ -110,7 +95,7 @@ class SourceModel:
         ``(sum w)**2 / sum w_a w_b rho_ab`` with the nonnegative weights w and the correlations rho given the truth.
         """
         voting = self.votes > 0
-        return effective_number(self.weight[voting], self.correlation[np.ix_(voting, voting)])
+        return effective_number(self.summary.weight[voting], self.correlation[np.ix_(voting, voting)])
 
     def aligned(self, votes: Any, space: LabelSpace) -> Votes:
         """Return votes whose columns are these sources in order, or say what differs."""
@@ -150,7 +135,7 @@ class SourceModel:
 
     def best_first(self) -> list[int]:
         """Return the sources from the smallest expected cost to the largest; those that never vote last."""
-        return np.lexsort([-self.votes, self.expected_cost, self.votes == 0]).tolist()
+        return np.lexsort([-self.votes, self.summary.expected_cost, self.votes == 0]).tolist()
 
     @cached_property
     def advice(self) -> dict[str, str]:

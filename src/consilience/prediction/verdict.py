@@ -65,9 +65,9 @@ def _trusted(model: SourceModel, space: LabelSpace) -> str:
     if len(model.sources) == 1:
         return f"Only {model.sources[0]} votes, so its quality cannot be estimated"
     unit = space.unit(model.parameters)
-    low, high = unit.interval(model.expected_cost, model.summary.cost_standard_error)
+    low, high = unit.interval(model.summary.expected_cost, model.summary.cost_standard_error)
     best = kept[0]
-    figures = unit.figure(model.expected_cost)
+    figures = unit.figure(model.summary.expected_cost)
     inside = (low <= figures[best]) & (figures[best] <= high) & (low[best] <= figures) & (figures <= high[best])
     peers = [place for place in kept if place == best or inside[place]]
     ends = sorted(figures[peers].tolist())
@@ -85,7 +85,7 @@ def _leaning(model: SourceModel, space: LabelSpace) -> list[str]:
     bias = model.summary.columns.get("bias")
     if bias is None:
         return []
-    error = space.unit(model.parameters).figure(model.expected_cost)
+    error = space.unit(model.parameters).figure(model.summary.expected_cost)
     off = []
     for place in model.best_first():
         level = float(bias[place])

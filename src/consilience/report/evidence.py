@@ -237,7 +237,7 @@ def contested_items(evidence: Evidence, count: int) -> list[Item]:
 
 
 def _item(evidence: Evidence, row: int, plain: Batch | None, truth: Batch | None) -> Item:
-    weight, votes, belief = evidence.model.weight, evidence.votes, evidence.belief
+    weight, votes, belief = evidence.model.summary.weight, evidence.votes, evidence.belief
     voters = np.flatnonzero(evidence.encoded.observed[row])
     voters = voters[np.argsort(-weight[voters], kind="stable")]
     said = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -11,7 +10,6 @@ from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
-from io import StringIO
 from typing import Any
 from urllib.parse import quote
 
@@ -29,6 +27,7 @@ from consilience.report.charts import Scale, element
 from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
 from consilience.report.labels import chip, describe_label, item_picture, label_html, plain_text
 from consilience.tables.display import Cell, SourceTable, figure, findings_fragment, table_fragment
+from consilience.tables.files import csv_text
 
 TITLE = "Labels from many sources"
 #: Rows of the table of sources; a page with more of them is slow to open.
@@ -165,7 +164,7 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
     model, count, table = evidence.model, evidence.encoded.observed.sum(axis=0), fitted.sources_
     listed = set(np.argsort(-count, kind="stable")[:MAX_SOURCES].tolist())
     order = [(place, s) for place, s in enumerate(model.best_first()) if s in listed]
-    unit, weight = evidence.space.unit(model.parameters), model.weight
+    unit, weight = evidence.space.unit(model.parameters), model.summary.weight
     ends = np.array([table.columns[f"{unit.name}{end}"] for end in ("", "_low", "_high")], dtype=np.float64)
     scale = Scale.around(np.append(ends.ravel(), 0.0), 6.0, 114.0)
     texts = replace(table, optional=frozenset()).shown()
@@ -257,12 +256,9 @@ def _contested_columns(contested: list[Item]) -> dict[str, list[Any]]:
 
 def _download(columns: Mapping[str, list[Any]]) -> str:
     """Return a table as the address of a CSV file inside the page."""
-    out = StringIO(newline="")
-    writer = csv.writer(out)
-    writer.writerow(columns)
     cells = [[f"{value:.6g}" if isinstance(value, float) else value for value in values] for values in columns.values()]
-    writer.writerows(zip(*cells, strict=True))
-    return f"data:text/csv;base64,{b64encode(out.getvalue().encode('utf-8', 'replace')).decode()}"
+    text = csv_text([list(columns), *zip(*cells, strict=True)])
+    return f"data:text/csv;base64,{b64encode(text.encode('utf-8', 'replace')).decode()}"
 
 
 def _flags(evidence: Evidence) -> dict[str, list[Markup]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.exceptions import FileFormatError
-from consilience.tables.files import why
+from consilience.tables.files import csv_text, why
 
 FIELDS = ("item", "label", "probability", "status", "person", "time", "comment")
 ANSWERED, SKIPPED, CANNOT_TELL, UNDONE = "answered", "skipped", "cannot tell", "undone"
@@ -98,9 +98,7 @@ class GoldFile:
 
 
 def _line(values: Iterable[Any]) -> bytes:
-    out = io.StringIO(newline="")
-    csv.writer(out, lineterminator="\n").writerow(values)
-    return out.getvalue().encode("utf-8", errors="replace")
+    return csv_text([values]).encode("utf-8", errors="replace")
 
 
 def _to_disk(file: Any) -> None:

@@ -89,13 +89,14 @@ class Session:
     def next_item(self, tab: str) -> dict[str, Any] | None:
         """Return the next item for this tab, or None if all have been answered."""
         with self._lock:
-            told = last_answers(self.gold.records())
+            answers = last_answers(self.gold.records())
             now = time.monotonic()
             self._leases = {
                 item: lease for item, lease in self._leases.items() if now - lease[1] < LEASE and lease[0] != tab
             }
-            skipped = [item for item in told if told[item]["status"] == SKIPPED]
-            waiting = [item for item in self.queue if item not in told] + [one for one in skipped if one in self.queue]
+            skipped = [item for item in answers if answers[item]["status"] == SKIPPED]
+            unasked = [item for item in self.queue if item not in answers]
+            waiting = unasked + [item for item in skipped if item in self.queue]
             free = [item for item in waiting if item not in self._leases] or waiting
             if not free:
                 return None

@@ -14,8 +14,8 @@ from consilience.exceptions import ConsilienceError, FileFormatError
 from consilience.json_text import parse_json, plain
 from consilience.label_model import LabelModel
 from consilience.tables.annotations import Annotations, Answer, by_annotator, gathered, question
-from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_text, write_json, write_json_lines
+from consilience.votes import as_votes
 
 Files = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, str | Path]
 Record = Mapping[str, Any]
@@ -351,7 +351,7 @@ def _written(
     model: LabelModel, votes: Any, like: Annotations, record: Callable[[Any, Record, Any, float], Record]
 ) -> list[Record]:
     """Return one record per item that somebody voted on."""
-    table = votes_for(votes, model.space)
+    table = as_votes(votes, model.space)
     belief = model.posterior(table)
     shown = dict(zip(like.votes.items.tolist(), like.data, strict=True))
     items = table.items.tolist()

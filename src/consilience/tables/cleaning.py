@@ -126,8 +126,8 @@ def _read_texts(
             if may_leave_out:
                 votes = _leave_out(votes, _without_numbers(votes, read))
         elif strict or declared.kind in _NAMED:
-            read, told = ({}, []) if strict else _folded(left, declared, fold)
-            notes += told + [
+            read, spellings = ({}, []) if strict else _folded(left, declared, fold)
+            notes += spellings + [
                 f"{reason} was read as missing; pass space=Classes([{reason}, ...]) if it is a class."
                 for cell, reason in out.items()
                 if str(cell) != str(abstain) and reason and seen[cell] >= FREQUENT * seen.total()

@@ -12,9 +12,8 @@ from consilience.exceptions import FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Boxes
 from consilience.tables.annotations import Annotations, by_annotator
-from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_json
-from consilience.votes import Votes
+from consilience.votes import Votes, as_votes
 
 #: Boxes may end this many pixels beyond the image, as by rounding.
 SLACK = 1.0
@@ -109,7 +108,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: Annotation
     if not isinstance(model.space, Boxes) or not like.categories:
         what = "the labels are" if like.categories else "the export is not a COCO file; the labels are"
         raise FileFormatError(f"COCO files hold boxes with categories: {what} {type(model.space).__name__}.")
-    table = votes_for(votes, model.space)
+    table = as_votes(votes, model.space)
     belief = model.posterior(table)
     ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
     only = next(iter(ids.values()), 1)

@@ -67,8 +67,8 @@ class Sentence:
                 row[RELATION] = relations[word]
             lines[index] = tuple(row)
         array = None if heads is None else np.asarray(heads, dtype=np.int64)
-        told = self.relations if relations is None else tuple(relations)
-        return replace(self, lines=tuple(lines), heads=array, relations=told)
+        names = self.relations if relations is None else tuple(relations)
+        return replace(self, lines=tuple(lines), heads=array, relations=names)
 
 
 @dataclass(frozen=True, eq=False)

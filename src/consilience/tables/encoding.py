@@ -21,12 +21,12 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
 
     A vote without any opinion, such as a record whose fields are all empty, abstains.
     """
-    told = _encoded(votes, space)
-    if type(space).has_opinion is LabelSpace.has_opinion or not told.observed.any():
-        return told
-    says = told.observed.copy()
-    says[says] = space.has_opinion(told.labels[says])
-    return told if np.array_equal(says, told.observed) else replace(told, observed=says)
+    encoded = _encoded(votes, space)
+    if type(space).has_opinion is LabelSpace.has_opinion or not encoded.observed.any():
+        return encoded
+    has_opinion = encoded.observed.copy()
+    has_opinion[has_opinion] = space.has_opinion(encoded.labels[has_opinion])
+    return encoded if np.array_equal(has_opinion, encoded.observed) else replace(encoded, observed=has_opinion)
 
 
 def _encoded(votes: Votes, space: LabelSpace) -> Votes:
@@ -154,18 +154,13 @@ def read_gold(gold: Any, space: LabelSpace, n_items: int, votes: Votes | None = 
         labels = replace(labels, observed=labels.observed & (labels.labels != -1))
     if not labels.observed.any():
         return None
-    told = encode(labels, space)
-    return told if told.observed.any() else None
-
-
-def votes_for(votes: Any, space: LabelSpace) -> Votes:
-    """Return votes from whatever `fit` and `predict` accept; -1 abstains unless it is a label of the space."""
-    return as_votes(votes, space)
+    known_labels = encode(labels, space)
+    return known_labels if known_labels.observed.any() else None
 
 
 def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:
     """Return votes whose columns are the fitted sources in order, or say what differs."""
-    table = votes_for(votes, space)
+    table = as_votes(votes, space)
     if table.sources == sources:
         return table
     if table.names_given and names_given:

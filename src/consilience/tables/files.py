@@ -16,7 +16,7 @@ import re
 import secrets
 import shutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -373,17 +373,21 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_
     elif kind == "jsonl":
         write_json_lines(path, table.to_pylist(), force=force)
     else:
-        out = io.StringIO(newline="")
-        writer = csv.writer(out, delimiter="\t" if _ending(path)[0] == ".tsv" else ",", lineterminator="\n")
 
         def quoted(cell: Any) -> Any:
             is_formula = safe_csv and isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
             return f"'{cell}" if is_formula else cell
 
-        writer.writerow(map(quoted, table.column_names))
         columns = [[quoted(csv_cell(value)) for value in column.to_pylist()] for column in table.columns]
-        writer.writerows(zip(*columns, strict=True))
-        write_text(path, out.getvalue(), force=force)
+        rows = [list(map(quoted, table.column_names)), *zip(*columns, strict=True)]
+        write_text(path, csv_text(rows, "\t" if _ending(path)[0] == ".tsv" else ","), force=force)
+
+
+def csv_text(rows: Iterable[Iterable[Any]], delimiter: str = ",") -> str:
+    """Return rows of cells as the text of a CSV file."""
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(rows)
+    return out.getvalue()
 
 
 def csv_cell(value: Any) -> Any:

@@ -15,9 +15,9 @@ from consilience.label_model import LabelModel
 from consilience.label_types import Boxes, Classes, FiniteMetric, LabelSpace, Rankings, Scores, Spans, Tags, Texts
 from consilience.label_types.codes import plain_value
 from consilience.tables.annotations import PATH, Annotations, Answer, gathered, question
-from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_json
 from consilience.tables.training import ordered_rows
+from consilience.votes import as_votes
 
 _EXPORT = "Export the project as JSON (not JSON-MIN, CSV or one file per annotation)."
 _BOX = ("x", "y", "width", "height")
@@ -261,7 +261,7 @@ def write_label_studio(
             "A prediction needs the control it answers. Pass the export (like=), or field=, to_name= and kind=, one of "
             f"{', '.join(KINDS)}."
         )
-    table = votes_for(votes, model.space)
+    table = as_votes(votes, model.space)
     candidates = None
     if like is not None:
         place = {item: row for row, item in enumerate(like.votes.items.tolist())}

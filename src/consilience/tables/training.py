@@ -17,9 +17,9 @@ from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.rankings.labels import names_of
 from consilience.label_types.rankings.space import Rankings
 from consilience.lazy import pyarrow as pa
-from consilience.tables.encoding import votes_for
 from consilience.tables.frames import n_rows, take_rows
 from consilience.tables.vote_tables import as_group
+from consilience.votes import as_votes
 
 #: LightGBM's table of gains ends at relevance 30.
 LEVELS = 31
@@ -90,7 +90,7 @@ def training_set(
     >>> data.X[:3].tolist(), data.y[:3].tolist(), len(data)
     ([[0], [1], [3]], [0, 1, 0], 30)
     """
-    table = votes_for(votes, model.space)
+    table = as_votes(votes, model.space)
     belief = model.posterior(table)
     keep = np.flatnonzero(table.observed.any(axis=1) & (belief.confidence >= min_confidence))
     if X is not None:
@@ -210,7 +210,7 @@ def ordered_rows(
             raise UnsupportedError(f"The model labels with {type(space).__name__}, not with rankings.")
         if votes is None:
             raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
-        table = votes_for(votes, space)
+        table = as_votes(votes, space)
         belief = rankings.posterior(table)
         labels, ids, pairs = belief.labels, table.items.tolist(), belief.details["pair_probability"]
         if isinstance(space, Preferences):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null, votes_per_item
 from consilience.estimation.protocol import Posterior
@@ -17,7 +16,7 @@ from consilience.label_types import Preferences, Rankings, Scores
 from consilience.label_types.base import NORMAL_95, LabelSpace
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
-from consilience.partitions.base import Part, VotePartitions, chooser
+from consilience.partitions.base import VotePartitions, chosen_rows
 from consilience.tables.encoding import encode
 from consilience.tables.files import file_format, write_table
 from consilience.tables.frames import is_dataset
@@ -72,7 +71,8 @@ def label_table(
     encoded = encode(table, model.space)
     cast = votes_per_item(encoded.observed)
     if unrelated is None and model.space.n_labels is None:
-        rows = _chosen_rows(table)
+        rows = chosen_rows(table.items, len(table), UNRELATED_ITEMS, UNRELATED_SEED)
+        rows = rows[np.argsort(hash_priority(table.items[rows], UNRELATED_SEED), kind="stable")]
         unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
     agreement = _agreement(model.space, encoded, belief, cast, unrelated)
     return pa.table(
@@ -140,15 +140,6 @@ def write_labels(
     'item,label,confidence,n_votes,agreement'
     """
     write_readable(path, label_table(model, votes, ties=ties), force=force, safe_csv=safe_csv)
-
-
-def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
-    """Return the rows that a sample would hold, in an order that does not depend on theirs."""
-    place = np.arange(len(table)).reshape(-1, 1)
-    marked = Votes(place, np.ones_like(place, dtype=bool), ("row",), table.items)
-    chosen = chooser(len(table), UNRELATED_ITEMS, UNRELATED_SEED)(Part(marked)).votes
-    order = np.argsort(hash_priority(chosen.items, UNRELATED_SEED), kind="stable")
-    return chosen.labels[order, 0]
 
 
 def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:

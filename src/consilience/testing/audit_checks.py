@@ -57,14 +57,14 @@ def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: 
     space, source_model = model.space, model.source_model_
     table = source_model.aligned(votes, space)
     rows = np.flatnonzero(table.observed.any(axis=1))
-    told = read_gold(gold, space, len(table))
-    if told is None or not told.observed[rows, 0].all():
+    truth_votes = read_gold(gold, space, len(table))
+    if truth_votes is None or not truth_votes.observed[rows, 0].all():
         raise InvalidVotesError("gold lacks the true label of an item with votes. Give all of them.")
     if not 0 < known < len(rows):
         raise InvalidVotesError(f"known={known!r} labels cannot be drawn from {len(rows)} items. Ask for fewer.")
     said = encode(table[rows], space)
     belief = believe(source_model, space.law, said.labels, said.observed, model.decode)
-    loss = space.distance(belief.labels, told.labels[rows, 0])
+    loss = space.distance(belief.labels, truth_votes.labels[rows, 0])
     scale = usual_distance(space, said, belief.labels)
     expected = expected_distance(space, belief, belief.labels, scale=scale)
     bounds: dict[str, Any] = {"zero_one": space.right_or_wrong, "scale": scale, "limits": (0.0, np.inf)}

@@ -326,8 +326,8 @@ def known_labels_do_not_hurt(case: _Case) -> None:
     rest = np.flatnonzero(~known)
     for _ in range(3):
         panel = case.draw(np.linspace(0.2, 0.8, 6), 300)
-        told = case.fit(panel.votes, gold=(panel.truth, known))
-        own.append(case.loss(told.predict(panel.votes), panel.truth, rest))
+        with_gold = case.fit(panel.votes, gold=(panel.truth, known))
+        own.append(case.loss(with_gold.predict(panel.votes), panel.truth, rest))
         without.append(case.loss(case.labels(panel.votes), panel.truth, rest))
     _require_not_worse(np.concatenate(own), np.concatenate(without), 0.005, "40 known labels", errors=1.0)
 
