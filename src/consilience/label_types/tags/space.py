@@ -95,7 +95,8 @@ class _TagSpace(LabelSpace):
 
     def _from_numbers(self, cells: list[Any]) -> list[int]:
         """Return the codes of one label that is given by numbers."""
-        codes, allowed = [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells], self._codes
+        whole, allowed = all(type(cell) is int for cell in cells), self._codes
+        codes = cells if whole else [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells]
         for place, code in enumerate(codes):
             if not isinstance(code, (bool, int, float)) or code not in allowed:
                 raise InvalidLabelError(self._wrong(cells, place))
