@@ -202,25 +202,22 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
     meet) and, where there is a label type, the mean cost between their labels.
     """
     table = votes if len(votes) <= SAMPLE else votes[np.linspace(0, len(votes) - 1, SAMPLE).astype(np.int64)]
-    between = costs_between(table if space is None else encode(table, space), space)
-    means: dict[tuple[int, int], tuple[float | None, float | None]] = {
-        (a, b): (float((cost <= EQUAL).mean()), float(cost.mean())) for a, b, _, cost in between
-    }
+    met: dict[tuple[int, int], dict[str, Any]] = {}
+    for a, b, rows, cost in costs_between(table if space is None else encode(table, space), space):
+        met[a, b] = {"agreement": float((cost <= EQUAL).mean()), "mean cost": float(cost.mean())}
+        if isinstance(space, Scores):
+            left, right = (table.labels[rows, one].astype(np.float64) for one in (a, b))
+            varies = left.std() > 0.0 and right.std() > 0.0
+            met[a, b]["correlation"] = float(np.corrcoef(left, right)[0, 1]) if varies else None
     seen = votes.observed.astype(np.float64)
     both = (seen.T @ seen).astype(int)
+    measures = ["agreement"] + ["mean cost"] * (space is not None) + ["correlation"] * isinstance(space, Scores)
     found: list[dict[str, Any]] = []
     for a, b in combinations(range(votes.n_sources), 2):
-        agreement, cost = means.get((a, b), (None, None))
-        row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b]), "agreement": agreement}
-        found.append(row if space is None else {**row, "mean cost": cost})
+        row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b])}
+        found.append(row | {name: met.get((a, b), {}).get(name) for name in measures})
     # On a continuous scale votes are equal by chance only.
     exact = space is None or not space.continuous
-    if isinstance(space, Scores):
-        for row, (a, b) in zip(found, combinations(range(table.n_sources), 2), strict=True):
-            rows = table.observed[:, a] & table.observed[:, b]
-            left, right = (table.labels[rows, one].astype(np.float64) for one in (a, b))
-            varies = len(left) > 1 and left.std() > 0.0 and right.std() > 0.0
-            row["correlation"] = float(np.corrcoef(left, right)[0, 1]) if varies else None
     found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
     return sorted(found, key=lambda row: row["agreement"] is None)
 
