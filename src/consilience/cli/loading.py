@@ -33,7 +33,7 @@ from consilience.lazy import pyarrow as pa
 from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
 from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
-from consilience.tables.cleaning import RANKED_BELOW, as_the_space_reads, cleaned, odd_columns, read_by
+from consilience.tables.cleaning import RANKED_BELOW, cleaned, columns_of_texts, read_by, refuse_mixed_cells
 from consilience.tables.display import SourceTable
 from consilience.tables.files import read_table, read_text
 from consilience.tables.frames import ALIASES
@@ -91,8 +91,8 @@ def load(path: Path, reading: Reading, output: Output, gold: str | None = None, 
         return _interpreted(path, raw, found.space, table, gold, reading, output, found)
     if reading.space is None and not to_look:
         if reading.strict:
-            _check_odd_columns(raw)
-        as_the_space_reads(raw, None, str(path))  # refuses a source that mixes numbers and text
+            _refuse_columns_of_texts(raw)
+        refuse_mixed_cells(raw, str(path))
     try:
         space = _space(raw, reading, output)
     except FileFormatError as error:
@@ -289,9 +289,9 @@ def _chosen(votes: Votes, reading: Reading) -> Votes:
     return votes if kept == votes.sources else votes.select(kept)
 
 
-def _check_odd_columns(votes: Votes) -> None:
+def _refuse_columns_of_texts(votes: Votes) -> None:
     """Refuse a column of the texts that were voted on among columns of votes: it would count as a source."""
-    for place in odd_columns(votes)[:1]:
+    for place in columns_of_texts(votes)[:1]:
         name = votes.sources[place]
         raise FileFormatError(
             f"Column {name!r} does not look like votes: it holds texts that no other column has. Leave it out with "
@@ -489,7 +489,7 @@ def write_back(path: Path, tool: str, model: LabelModel, votes: Votes, export: A
 
 def origin_of(path: Path, reading: Reading) -> str:
     """Return what a file is, or seems to be."""
-    return reading.origin or _seen(path)
+    return reading.origin or _recognized(path)
 
 
 def _judges(path: Path, reading: Reading) -> Any:
@@ -508,7 +508,7 @@ def _judges(path: Path, reading: Reading) -> Any:
     )
 
 
-def _seen(path: Path) -> str:
+def _recognized(path: Path) -> str:
     """Return what a file seems to be, by its name and by the keys of its first record."""
     ending = path.suffix.lower()
     if ending in (".run", ".trec"):
