@@ -25,8 +25,8 @@ import consilience as cs
 from consilience.cli import main
 from consilience.exceptions import ConsilienceError, ModelFormatError
 from consilience.label_types.preferences.comparisons import UNPARSABLE
+from consilience.tables.cleaning import labels_from_text
 from consilience.tables.files import read_table
-from consilience.tables.reading import labels_from_text
 from fuzzing import cells, mutators
 
 CSV = b"item,ann,bob,cleo\nx1,cat,cat,dog\nx2,dog,,dog\nx3,cat,dog,cat\nx4,-1,1e3,[1]\n"

@@ -415,7 +415,8 @@ def find_row_groups(path: str | Path) -> tuple[tuple[RowGroup, ...], list[str]]:
 
 def _files_in_pieces(path: Path) -> list[Path]:
     endings = {ending for ending, kind in FORMATS.items() if kind in ("parquet", "arrow")}
-    check_exists(path)
+    if not os.path.exists(path):
+        raise FileFormatError(f"There is no file or folder {str(path)!r}.")
     if not os.path.isdir(path):
         if path.suffix.lower() not in endings:
             raise FileFormatError(
