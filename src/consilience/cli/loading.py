@@ -109,7 +109,7 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     wanted, space = model.source_model_.sources, model.space
     named = f"preferences:{space.by or ''}" if isinstance(space, Preferences) else reading.space or type(space).__name__
     reading = replace(reading, space=named)
-    columns = _columns(path, reading)
+    columns = table_of(path, reading).column_names if origin_of(path, reading) == "table" else []
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         others = {*wanted, gold, *reading.drop, reading.roles(columns)[1]["item"]}
@@ -144,11 +144,6 @@ def _read(
     table = table_of(path, reading)
     votes, is_long = _votes(table, path, reading, gold, declared)
     return table, votes, is_long, None
-
-
-def _columns(path: Path, reading: Reading) -> list[str]:
-    """Return the names of the columns of a table; none of a file that is not one."""
-    return [] if origin_of(path, reading) != "table" else table_of(path, reading).column_names
 
 
 @contextmanager
