@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -21,7 +20,8 @@ from consilience.cli import options
 from consilience.cli.commands import Command, in_options
 from consilience.cli.loading import Loaded, describe, opened
 from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
-from consilience.estimation.protocol import Diagnostic
+from consilience.estimation.diagnostics import MIN_OVERLAP, overlap_findings, voter_findings
+from consilience.estimation.protocol import Diagnostic, Request
 from consilience.exceptions import ConsilienceWarning, FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
@@ -45,8 +45,6 @@ PAIRS = 5
 SAMPLE = 20_000
 #: Two sources that always say the same on so many items are probably one.
 COPIED = 30
-#: Two sources should meet on this many items before their agreement means much.
-FEW = 10
 #: Names listed in a finding.
 LISTED = 8
 #: Column of a file of known labels that says with which probability an item was drawn.
@@ -111,7 +109,7 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
     if table.n_sources <= MOST_SHOWN:
         shown, title = met, "\npairs of sources, most alike first"
     else:
-        often = [row for row in met if row.get("both", FEW) >= FEW] or met
+        often = [row for row in met if row.get("both", MIN_OVERLAP) >= MIN_OVERLAP] or met
         shown = [*often[:PAIRS], *often[PAIRS:][-PAIRS:]]
         title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
     output.table(_in_units(columns_of(shown), unit), title=title)
@@ -224,35 +222,16 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
 
 def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:
     """Return what will be trouble whatever the model, worst first."""
-    found: list[Diagnostic] = []
-
-    def warn(code: str, sources: tuple[str, ...], message: str) -> None:
-        named = ", ".join(sources[:LISTED]) + (", ..." if len(sources) > LISTED else "")
-        found.append(Diagnostic(code, "warning", sources, f"{named}: {message}" if sources else message))
-
-    silent = tuple(np.array(votes.sources, dtype=object)[~votes.observed.any(axis=0)])
-    active = votes.n_sources - len(silent)
-    if active < 3:
-        step = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
-        warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {step}")
-    if silent:
-        warn("never-votes", silent, "no votes. Leave out with --drop.")
-    copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]
-    for pair in copied[:LISTED]:
+    request = Request(votes.sources, "auto", np.zeros((votes.n_sources, votes.n_sources), dtype=bool))
+    found = voter_findings(votes.observed.any(axis=0), request)
+    for row in [row for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED][:LISTED]:
+        pair = (row["source"], row["and"])
         copies = f"If one copies the other, label with --depends {','.join(pair)}."
-        warn("copied-source", pair, f"the same vote on every item they share. {copies}")
-    met = Counter(name for row in pairs if row["both"] >= FEW for name in (row["source"], row["and"]))
-    # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
-    seen = votes.observed
-    meetings = (seen * (seen.sum(axis=1, keepdims=True) - 1)).sum(axis=0)
-    lonely = tuple(
-        name
-        for name, times in zip(votes.sources, meetings.tolist(), strict=True)
-        if met[name] < 2 and times < 5 * FEW and name not in silent
-    )
-    if needs_overlap and lonely and active >= 3:
-        few = "too little overlap with other sources to learn their quality. Collect votes on common items."
-        warn("low-overlap", lonely, few)
+        message = f"{', '.join(pair)}: the same vote on every item they share. {copies}"
+        found.append(Diagnostic("copied-source", "warning", pair, message))
+    if needs_overlap:
+        seen = votes.observed.astype(np.float64)
+        found += overlap_findings((seen.T @ seen).astype(np.int64), request)
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():
         message = f"{_items(votes, voters == 0)} have no vote, so their label will be missing."
