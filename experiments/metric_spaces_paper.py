@@ -136,8 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "*isotropic* the paper's shortcut. "
         '*ours* is `LabelModel(space, decode="map")`; *prior told*: that all nodes are equally '
         "frequent, which the paper's algorithm is told as well; the *oracle* knows the weights too. The spread "
-        "is that between graphs, which all methods share. *no signal*: runs in which the votes agree no more than by "
-        "chance, so that ours says so and takes the plain vote; with the prior told, alike and weak sources.",
+        "is that between graphs, which all methods share. *no signal*: runs in which the finding `no-signal` "
+        "warns that the sources agree hardly more than by chance.",
         *(block for kind, title in TITLES.items() for block in (f"## {title}", _table(kind, found[kind]))),
         *image_block(drawn, "metric_spaces_paper.png", "accuracy against the mean weight"),
         "## Coordinates by scaling",

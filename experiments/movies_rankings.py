@@ -166,14 +166,24 @@ def supervised_table(skipped: Cells, counted: Cells) -> str:
 
 def verdicts(counts: Sequence[int], skipped: Cells, counted: Cells, labels: Cells) -> str:
     last = counts[-1]
-    ours, oracle = (float(np.mean(labels[TEXT, last, name])) for name in ("ours", "oracle"))
-    lines = [
-        verdict(
-            f"labels, {TEXT}, m = {last}: within {ORACLE_GAP} of the oracle",
-            ours - oracle <= ORACLE_GAP,
-            f"{ours:.4f}, oracle {oracle:.4f}; elsewhere the reference has {REFERENCE[0]}, its oracle {REFERENCE[1]}",
+    lines = []
+    for law in [law for law in LAWS if (law, last, "ours") in labels]:
+        run_at = [m for m in counts if (law, m, "ours") in labels]
+        ours, oracle, plain = (
+            {m: float(np.mean(labels[law, m, name])) for m in run_at} for name in ("ours", "oracle", "majority")
         )
-    ]
+        gaps = {m: ours[m] - oracle[m] for m in run_at if m >= 9}
+        worst = max(gaps, key=lambda m: gaps[m])
+        also = f"; elsewhere the reference has {REFERENCE[0]} at 18, its oracle {REFERENCE[1]}" if law == TEXT else ""
+        lines.append(
+            verdict(
+                f"labels, {law}: within {ORACLE_GAP} of the oracle at every m >= 9 run",
+                gaps[worst] <= ORACLE_GAP,
+                f"at worst {gaps[worst]:+.4f}, at m = {worst}{also}",
+            )
+        )
+        behind = [m for m in run_at if ours[m] > plain[m]]
+        lines.append(verdict(f"labels, {law}: below majority vote at every m run", not behind, f"not at {behind}"))
     for law in [law for law in LAWS if (law, last, "ours") in counted]:
         for name, model in ((CODE, "network of the code"), ("ours", "network of the text"), (TREES, "trees")):
             run_at = [m for m in counts if m >= 9 and (law, m, name) in counted]

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# One process of tests per processor: threads of linear algebra would only wait for each other. Read as NumPy is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci")
 

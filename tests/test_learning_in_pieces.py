@@ -166,3 +166,17 @@ def test_partitions_are_added_to_what_was_learned():
         assert np.allclose(model.weight_, whole.weight_, rtol=1e-10)
         with pytest.raises(cs.exceptions.SourceMismatchError):
             model.partial_fit(cs.partitions.InMemoryPartitions.of(votes.select(["b", "a", "c", "d"])))
+
+
+@pytest.mark.parametrize("field", [True, False])
+def test_em_sees_the_votes_of_pieces_whose_labels_have_other_lengths(field):
+    rng = np.random.default_rng(0)
+    space: cs.LabelSpace = cs.Product(order=cs.Rankings(None)) if field else cs.Rankings(None)
+    model = cs.LabelModel(space, method="em")
+    for width in (4, 6):
+        truth = np.tile(np.arange(width, dtype=np.int16), (80, 1))
+        said = [cs.Rankings(width).sample_around(truth, weight, rng) for weight in (2.0, 1.0, 0.5, 0.1)]
+        cells = np.stack(said, axis=1)
+        model.partial_fit(space.records(order=cells) if isinstance(space, cs.Product) else cells)
+    first, *_, last = model.expected_cost_
+    assert first < last / 2

@@ -12,7 +12,7 @@ CASES = {
         (),
         "Used 1,440 of 1,500 cells: 20 empty, 10 'N/A', 10 'null', 10 outside 1-10, 10 refused; 10 duplicate rows "
         "merged; left out 'question', 'response' (not votes); ids from column 'answer_id'.",
-        "Trust gpt-4o, claude-3.5 and gemini (error ",
+        "Trust gpt-4o and claude-3.5 (error ",
         "source error bias slope reliability weight",
         300,
         "item,label,standard_error,low,high,confidence,n_votes,agreement",

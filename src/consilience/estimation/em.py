@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import partial, reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,13 +47,13 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
     finished, converged = [], True
     for probability, start in mixture:
         ends = [_rounds(law, one, start, sums_of_sample) for one in law.starts(start)]
-        shares = softmax(np.array([law.evidence(parameters) for parameters, _ in ends]))
+        shares = softmax(np.array([law.evidence(end.before, end.statistics, start) for end in ends]))
         shares = np.where(shares < NEGLIGIBLE, 0.0, shares)
         for share, end in zip(shares / shares.sum(), ends, strict=True):
             if share > 0.0:
-                parameters, settled = _rounds(law, end[0], start, sums_of_all) if use_all else end
-                finished.append((probability * float(share), parameters))
-                converged &= settled
+                last = _rounds(law, end.after, start, sums_of_all) if use_all else end
+                finished.append((probability * float(share), last.after))
+                converged &= last.converged
     notes: tuple[Diagnostic, ...] = ()
     if not converged:
         message = f"EM did not converge in {MAX_ROUNDS} rounds. The labels can be used; more items would help."
@@ -68,16 +68,24 @@ def _needs_all_items(passes: VotePasses) -> bool:
     return bool((votes < PRECISE_VOTES).any())
 
 
+class _Round(NamedTuple):
+    before: Parameters
+    statistics: Statistics
+    after: Parameters
+    converged: bool = False
+
+
 def _rounds(
     law: Law, parameters: Parameters, start: Parameters, sums: Callable[[Callable[[Any], Statistics]], Statistics]
-) -> tuple[Parameters, bool]:
-    """Return the parameters after the last round, and whether they stand still."""
+) -> _Round:
+    """Return the last round."""
     for _ in range(MAX_ROUNDS):
         statistics = sums(partial(law.e_step, parameters))
-        before, parameters = parameters, law.m_step(parameters, statistics, start)
-        if _largest_change(before, parameters) <= STILL:
-            return parameters, True
-    return parameters, False
+        last = _Round(parameters, statistics, law.m_step(parameters, statistics, start))
+        parameters = last.after
+        if _largest_change(last.before, parameters) <= STILL:
+            return last._replace(converged=True)
+    return last
 
 
 def _largest_change(before: Parameters, after: Parameters) -> float:

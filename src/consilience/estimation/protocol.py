@@ -368,8 +368,8 @@ class Law(ABC):
         """Return where EM begins under one hypothesis; its ends are averaged by their `evidence`."""
         return (parameters,)
 
-    def evidence(self, parameters: Any) -> float:
-        """Return the log evidence of what EM found, comparable between its `starts`."""
+    def evidence(self, parameters: Any, statistics: Statistics, start: Any) -> float:
+        """Return the log evidence of what EM began its last round with and found in it, comparable between `starts`."""
         return 0.0
 
     def group_evidence(self, groups: IntArray, statistics: Statistics) -> float:

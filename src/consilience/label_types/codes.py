@@ -12,6 +12,9 @@ from consilience.arrays import Batch, BoolArray, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.lazy import pyarrow as pa
 
+#: Fills labels of different lengths up to one length, such as rankings of fewer items and shorter sequences.
+ABSENT = -2
+
 
 def read_names(given: Any, noun: str, said: str, *, text: bool = False) -> tuple[tuple[Any, ...] | None, int]:
     """Return the names of labels or items (None if only their number is given) and their number.
@@ -71,6 +74,21 @@ def read_rows(
     except InvalidLabelError as error:
         raise InvalidLabelError(str(error), None if error.index is None else int(place[error.index])) from None
     return batch
+
+
+def fill_up(labels: Batch, observed: BoolArray, least: int = 0) -> Batch:
+    """Return votes ``(n, m, length)`` of integers, `ABSENT` where there is none.
+
+    Tables of different lengths that were put together hold one array per cell; a table without a vote holds anything.
+    """
+    if labels.ndim == 3 and labels.dtype != object:
+        return labels if observed.all() else np.where(observed[:, :, None], labels, labels.dtype.type(ABSENT))
+    cells = [np.asarray(cell) for cell in labels[observed]]
+    width = max(map(len, cells), default=least)
+    table = np.full((*observed.shape, width), ABSENT, dtype=cells[0].dtype if cells else np.int8)
+    for row, column, cell in zip(*np.nonzero(observed), cells, strict=True):
+        table[row, column, : len(cell)] = cell
+    return table
 
 
 def first_few(names: Sequence[Any], most: int = 6) -> str:

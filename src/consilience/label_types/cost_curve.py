@@ -145,32 +145,18 @@ class CostCurve:
         return result.reshape(4, *weight.shape)
 
     def _invert(self, falling: Callable[[FloatArray], FloatArray], target: npt.ArrayLike) -> FloatArray:
-        """Return where a falling function, given with its slope, meets each target: Newton steps inside a bracket."""
+        """Return where a falling function, given with its slope, meets each target."""
         wanted = np.asarray(target, dtype=float)
-        flat = wanted.ravel()
         lowest, highest = falling(np.array([self.limit, -self.limit]))[0]
         if not lowest < highest:
             return np.zeros(wanted.shape)
-        root = np.where(flat <= lowest, self.limit, np.where(flat >= highest, -self.limit, 0.0))
-        active = np.flatnonzero((flat > lowest) & (flat < highest))
-        left, right = np.full(len(flat), -self.limit), np.full(len(flat), self.limit)
-        width = right - left
-        for _ in range(200):
-            if not len(active):
-                break
-            here, goal = root[active], flat[active]
-            value, slope = falling(here)
-            low = left[active] = np.where(value > goal, here, left[active])
-            high = right[active] = np.where(value > goal, right[active], here)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                newton = here - (value - goal) / slope
-            # A step that does not halve the last one is crawling along a flat stretch: bisect.
-            useful = (newton > low) & (newton < high) & (np.abs(newton - here) < width[active] / 2)
-            settled = (value == goal) | (np.abs(newton - here) <= 1e-15 * np.abs(here))
-            moved = np.where(settled, here, np.where(useful, newton, (low + high) / 2))
-            root[active], width[active] = moved, np.abs(moved - here)
-            active = active[~(settled | (high - low <= 1e-15 * np.abs(moved)))]
-        return root.reshape(wanted.shape)
+
+        def excess(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+            value, slope = falling(theta)
+            return value - wanted, -slope
+
+        root = find_root(excess, np.zeros(wanted.shape), -self.limit, self.limit)
+        return np.where(wanted <= lowest, self.limit, np.where(wanted >= highest, -self.limit, root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +228,32 @@ def cost_step(positive: FloatArray) -> float:
         return 0.0
     gaps = np.diff(values)
     return float(min(values[0], gaps[gaps > 1e-9 * values[-1]].min(initial=np.inf)))
+
+
+def find_root(
+    function: Callable[[FloatArray], tuple[FloatArray, FloatArray]], start: FloatArray, low: float, high: float
+) -> FloatArray:
+    """Return where a falling function is zero, elementwise, by Newton steps that bisection keeps within bounds.
+
+    The function returns its values and minus its slopes.
+    """
+    found: FloatArray = np.clip(start, low, high)
+    least, most = np.full(found.shape, low), np.full(found.shape, high)
+    width = most - least
+    for _ in range(200):
+        value, slope = function(found)
+        least, most = np.where(value >= 0, found, least), np.where(value <= 0, found, most)
+        with np.errstate(all="ignore"):
+            newton = found + value / slope
+        step = np.abs(newton - found)
+        settled = ~(np.abs(value) > 0) | (step <= 1e-12 * np.abs(found)) | (most - least <= 1e-15 * np.abs(found))
+        if settled.all():
+            break
+        # A step that does not halve the last one is crawling along a flat stretch: bisect.
+        useful = (newton > least) & (newton < most) & (step < width / 2)
+        moved = np.where(settled, found, np.where(useful, newton, (least + most) / 2))
+        found, width = moved, np.abs(moved - found)
+    return found
 
 
 def _boltzmann(cost: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

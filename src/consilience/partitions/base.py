@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import IntArray, as_object_array, hash_priority
+from consilience.arrays import Batch, IntArray, as_object_array, hash_priority
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import InvalidVotesError, SourceMismatchError, UnsupportedError
 from consilience.label_types.base import LabelSpace
@@ -250,14 +250,26 @@ def _stack(tables: list[Votes]) -> Votes:
             table.labels if table.observed.any() else np.zeros((len(table), *voted[0].shape[1:]), voted[0].dtype)
             for table in tables
         ]
-    if len({part.shape[1:] for part in labels}) > 1:  # padded to different lengths
-        labels = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]
     return replace(
         tables[0],
-        labels=np.concatenate(labels),
+        labels=_stack_cells(labels),
         observed=np.concatenate([table.observed for table in tables]),
         items=np.concatenate([table.items for table in tables]),
     )
+
+
+def _stack_cells(tables: list[Batch]) -> Batch:
+    """Join tables of cells; cells of different lengths become objects, also those in the fields of records."""
+    if len({table.dtype for table in tables}) > 1 and tables[0].dtype.names is not None:
+        parts = {name: _stack_cells([table[name] for table in tables]) for name in tables[0].dtype.names}
+        kinds: list[Any] = [(name, part.dtype, part.shape[2:]) for name, part in parts.items()]
+        records = np.zeros(next(iter(parts.values())).shape[:2], dtype=kinds)
+        for name, part in parts.items():
+            records[name] = part
+        return records
+    if len({table.shape[1:] for table in tables}) > 1:  # padded to different lengths
+        tables = [as_object_array(cell for row in table for cell in row).reshape(table.shape[:2]) for table in tables]
+    return np.concatenate(tables)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Compiled loops against the same thing written out."""
+"""Compiled loops, and NumPy for small tables, against the same thing written out."""
 
 from itertools import product
 
@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
+from consilience.label_types.classes import law
 from consilience.label_types.classes.kernels import (
     beliefs,
     beliefs_from_few,
@@ -39,6 +40,7 @@ def test_pair_counts_equal_counting_one_by_one(seed, n, m, k):
             expected[a * k + codes[i, a], b * k + codes[i, b]] += 1
     assert np.array_equal(count_pairs(codes, observed, k), expected)
     assert np.array_equal(count_few_pairs(codes, observed, k), expected)
+    assert np.array_equal(law.count_small_pairs(codes, observed, k), expected)
     cast, agree, both = count_agreements(codes, observed, k)
     by_class = expected.reshape(m, k, m, k)
     assert np.array_equal(both, by_class.sum(axis=(1, 3)))
@@ -74,8 +76,9 @@ def test_beliefs_equal_bayes_rule_written_out(seed, m, k, shared):
     shares = discount_correlated(observed, correlation) if shared else np.empty((0, 0))
     assert np.allclose(beliefs(codes, observed, flat, offset, shares), expected)
     assert np.allclose(beliefs_from_few(codes, observed, flat, offset, correlation), expected)
-    for few in (False, True):
-        counts = expected_votes(codes, observed, expected, few)
+    assert np.allclose(law.small_beliefs(codes, observed, flat, offset, shares), expected)
+    found = [expected_votes(codes, observed, expected, few) for few in (False, True)]
+    for counts in (*found, law.small_expected_votes(codes, observed, expected)):
         for a, v in product(range(m), range(k)):
             rows = observed[:, a] & (codes[:, a] == v)
             assert np.allclose(counts[a, v], expected[rows].sum(axis=0))

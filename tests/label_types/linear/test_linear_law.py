@@ -222,3 +222,15 @@ def test_known_labels_of_another_magnitude_are_refused() -> None:
     votes = np.random.default_rng(0).normal(10.0, 1.0, (40, 4))
     with pytest.raises(InvalidVotesError, match=r"1e\+60.*one unit"):
         cs.LabelModel(cs.Scores()).fit(votes, gold=[1e60] + [None] * 39)
+
+
+def test_errors_of_costs_are_as_large_as_they_are_said_to_be():
+    # 100 fits of 7 sources: on these seeds the root mean square is .93, on the next ones 1.00; fits vary by .45, so
+    # that a mean beyond the bounds has a false-alarm probability of 1%. Errors that come from quality alone have .76.
+    away = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        noise = np.sqrt(2.0 * (1.0 - rng.uniform(0.1, 0.6, 7)))
+        model = fit(rng.normal(size=(300, 1)) + rng.normal(size=(300, 7)) * noise, cs.Scores())
+        away += ((model.expected_cost_ - noise**2) / model.cost_standard_error_).tolist()
+    assert 0.80 < np.sqrt(np.mean(np.square(away))) < 1.08

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience.label_types.rankings import orders
-from consilience.label_types.rankings.compare import bucket_counts, compare_votes, margins_of, pair_sums
+from consilience.label_types.rankings.kemeny import margins_of
 from consilience.label_types.rankings.kernels import order_exactly, pair_posterior_gibbs, sum_orders
-from consilience.label_types.rankings.law import pair_probabilities
+from consilience.label_types.rankings.law import bucket_counts, compare_votes, pair_probabilities, pair_sums
 from consilience.label_types.rankings.orders import best_orders, pair_posterior
 
 

@@ -9,7 +9,7 @@ from simulated import GivenWeights
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, PriorError
-from consilience.label_types.rankings.mallows import sample_mallows
+from consilience.label_types.rankings.law import sample_mallows
 
 
 def fit(space, votes, gold=None, **settings):

@@ -40,8 +40,7 @@ from consilience.estimation.protocol import (
     Trust,
 )
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.classes import labeling_functions, small
-from consilience.label_types.classes.small import is_small
+from consilience.label_types.classes import labeling_functions
 from consilience.label_types.dirichlet import log_evidence, log_surprise, shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -57,6 +56,8 @@ MAX_ANGLE = 1.5
 FITTING_ROUNDS = 30
 #: Step of the numerical slope of a likelihood by u.
 STEP = 0.05
+#: Votes times classes up to which NumPy is as quick as `kernels`; beyond, its products of matrices start threads.
+CELLS = 12_000
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,6 @@ class ClassParameters(Parameters):
     plain: bool = False  # whether all votes count the same and their shares are the probabilities
     learns_prior: bool = False  # whether EM learns how frequent the classes are
     own: bool = False  # whether each source confuses classes in a way of its own
-    evidence: float = 0.0  # of the confusions that EM began its last round with, up to a constant of the votes
 
     @classmethod
     def of(cls, u: FloatArray, prior: FloatArray, habit: FloatArray, **others: Any) -> ClassParameters:
@@ -118,15 +118,16 @@ class ClassParameters(Parameters):
         table = np.zeros((m, k + 1, k))  # what each vote adds to each class; the last row, abstaining, adds nothing
         table[:, :k] = np.log(np.maximum(self.table, FLOOR)) - own
         table = table.reshape(-1, k)
-        few = few_votes(observed)
-        shared = bool(self.correlation.any()) and not few
-        shares = discount_correlated(observed, self.correlation) if shared else np.empty((0, 0))
-        if not few and is_small(labels, k):
-            return small.beliefs(labels, observed, table, offset, shares)
-        from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
+        small = is_small(labels, k)
+        if not small and few_votes(observed):
+            from consilience.label_types.classes.kernels import beliefs_from_few
 
-        if few:
             return beliefs_from_few(labels, observed, table, offset, self.correlation)
+        shares = discount_correlated(observed, self.correlation) if self.correlation.any() else np.empty((0, 0))
+        if small:
+            return small_beliefs(labels, observed, table, offset, shares)
+        from consilience.label_types.classes.kernels import beliefs
+
         return beliefs(labels, observed, table, offset, shares)
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
@@ -150,6 +151,50 @@ class ClassParameters(Parameters):
     @property
     def n_choices(self) -> int:
         return len(self.prior)
+
+
+# --- sums of small tables, which are not worth a compilation, as in `kernels` ---------------------------------------
+
+
+def is_small(labels: Batch, k: int) -> bool:
+    """Return whether a table of class codes is small."""
+    return labels.ndim == 2 and labels.size * k <= CELLS
+
+
+def _one_hot(codes: Batch, observed: BoolArray, k: int) -> FloatArray:
+    """Return 1 where a source votes a class, ``(n, m * k)``."""
+    votes = (codes[:, :, None] == np.arange(k)) & observed[:, :, None]
+    return votes.reshape(len(codes), codes.shape[1] * k).astype(np.float64)
+
+
+def count_small_pairs(codes: Batch, observed: BoolArray, k: int) -> IntArray:
+    """Return how often source a votes v while source b votes w, ``(m * k, m * k)``."""
+    votes = _one_hot(codes, observed, k)
+    return np.rint(votes.T @ votes).astype(np.int64)
+
+
+def small_beliefs(
+    codes: Batch, observed: BoolArray, table: FloatArray, offset: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Return ``(n, k)`` posterior class probabilities from what each event adds to each class, ``(m * (k + 1), k)``."""
+    m, k = codes.shape[1], len(offset)
+    added = table[np.arange(m) * (k + 1) + np.where(observed, codes, k)]
+    if len(shares):
+        added = added * np.where(observed, shares, 1.0)[:, :, None]
+    scores = offset + added.sum(axis=1)
+    scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+    found: FloatArray = scores / scores.sum(axis=1, keepdims=True)
+    return found
+
+
+def small_expected_votes(codes: Batch, observed: BoolArray, belief: FloatArray) -> FloatArray:
+    """Return how often each source votes v on items of class c, ``(m, k, k)`` as ``[source, vote, class]``."""
+    k = belief.shape[1]
+    counts: FloatArray = (_one_hot(codes, observed, k).T @ belief).reshape(codes.shape[1], k, k)
+    return counts
+
+
+# --- patterns of votes ------------------------------------------------------------------------------
 
 
 def patterns_of(labels: Batch, observed: BoolArray, k: int) -> IntArray | None:
@@ -200,7 +245,7 @@ class ClassesLaw(Law):
                 votes, pairs, both = flat.sum(axis=0).reshape(m, k), flat.T @ flat, None
             else:
                 if is_small(labels, k):
-                    pairs = small.count_pairs(labels, observed, k)
+                    pairs = count_small_pairs(labels, observed, k)
                 else:
                     from consilience.label_types.classes.kernels import count_few_pairs, count_pairs
 
@@ -306,18 +351,20 @@ class ClassesLaw(Law):
             return _functions(start, hypothesis, statistics, request)
         return _confusions(start, start, np.zeros((m, k, k)), np.zeros(k), 0.0)
 
-    def e_step(self, parameters: ClassParameters, prepared: Chunk) -> Statistics:
-        labels, observed = prepared.labels, prepared.observed
+    def prepare(self, chunk: Chunk) -> tuple[Chunk, IntArray]:
+        votes = votes_per_item(chunk.observed)
+        # Known labels are counted once, at full weight, in `gold`.
+        return chunk, votes if chunk.is_known is None else np.where(chunk.is_known, 0, votes)
+
+    def e_step(self, parameters: ClassParameters, prepared: tuple[Chunk, IntArray]) -> Statistics:
+        chunk, votes = prepared
+        labels, observed = chunk.labels, chunk.observed
         belief = parameters.beliefs(labels, observed)
-        # A single vote on an item shows nothing about confusions beyond the prior. Known labels are counted once, at
-        # full weight, in `gold`.
-        uncounted = votes_per_item(observed) < (1 if parameters.are_functions else 2)
-        if prepared.is_known is not None:
-            uncounted = uncounted | prepared.is_known
-        belief[uncounted] = 0.0
+        # A single vote on an item shows nothing about confusions beyond the prior.
+        belief[votes < (1 if parameters.are_functions else 2)] = 0.0
         if labels.ndim == 2:
             if is_small(labels, belief.shape[1]):
-                counts = small.expected_votes(labels, observed, belief)
+                counts = small_expected_votes(labels, observed, belief)
             else:
                 from consilience.label_types.classes.kernels import expected_votes
 
@@ -336,10 +383,7 @@ class ClassesLaw(Law):
         counts, classes = statistics["counts"], statistics["classes"]
         if parameters.plain:
             return parameters
-        # Doubtful items carry less than one item of information.
-        by_chance = 1.0 / len(classes) if parameters.are_functions else float((parameters.prior**2).sum())
-        known = (float(statistics["square"]) / max(float(classes.sum()), 1e-9) - by_chance) / (1.0 - by_chance)
-        known = max(known, 1e-3)
+        known = _information(parameters, statistics)
         if parameters.are_functions:
             prior = parameters.prior
             if parameters.told.any() and parameters.precise:
@@ -354,8 +398,7 @@ class ClassesLaw(Law):
                 prior = items / items.sum()
             uncovered = parameters.uncovered if parameters.told.any() else prior
             return replace(parameters, prior=prior, uncovered=uncovered, accuracy=_right_share(counts + start.gold))
-        found = _confusions(parameters, start, counts, classes, known)
-        return replace(found, evidence=_evidence(parameters, start, statistics, known))
+        return _confusions(parameters, start, counts, classes, known)
 
     def starts(self, parameters: ClassParameters) -> tuple[ClassParameters, ...]:
         """Begin also with sources that confuse classes: where all seem to err evenly, beliefs show nothing else."""
@@ -366,8 +409,10 @@ class ClassesLaw(Law):
         sure = np.clip((self.n_classes * right - 1.0) / (self.n_classes - 1), 0.0, 1.0 - FLOOR)
         return parameters, replace(parameters, correlation=parameters.grouped, own=True, sure=sure)
 
-    def evidence(self, parameters: ClassParameters) -> float:
-        return parameters.evidence
+    def evidence(self, parameters: ClassParameters, statistics: Statistics, start: ClassParameters) -> float:
+        if parameters.plain or parameters.are_functions:
+            return 0.0
+        return _evidence(parameters, start, statistics, _information(parameters, statistics))
 
     def merge(self, mixture: Mixture) -> Mixture:
         first = mixture[0][1]
@@ -681,6 +726,14 @@ def _confusions(
     table = _shrink_votes(start.gold, _coin_tables(u, prior, start.habit))
     found = replace(parameters, table=table, prior=prior, uncovered=prior, u=u)
     return replace(found, accuracy=_accuracy(found))
+
+
+def _information(parameters: ClassParameters, statistics: Statistics) -> float:
+    """Return what an item tells on the average: doubtful ones carry less than one item of information."""
+    classes = statistics["classes"]
+    by_chance = 1.0 / len(classes) if parameters.are_functions else float((parameters.prior**2).sum())
+    known = (float(statistics["square"]) / max(float(classes.sum()), 1e-9) - by_chance) / (1.0 - by_chance)
+    return max(known, 1e-3)
 
 
 def _known_and_guessed(parameters: ClassParameters, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

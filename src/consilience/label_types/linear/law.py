@@ -306,12 +306,23 @@ class LinearLaw(Law):
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the standard errors of cost and weight: ``cost = variance * (1 / quality^2 - 1)``."""
+        """Return the standard errors of cost and weight.
+
+        The cost is known twice: ``variance * (1 / quality^2 - 1)``, and by the variance of the votes that the slope
+        leaves over, which is the better one where the scales of the sources are alike. Each counts by its precision.
+        Errors of slopes and qualities are the same errors.
+        """
         cost = self.summary(parameters).expected_cost
         size = np.maximum(np.abs(quality), 1e-3)
-        cost_error = 2.0 * self.label_variance(parameters) / size**3 * error
-        cost_error = np.where(parameters.slope == 0.0, np.inf, cost_error)
-        return cost_error, self.d / (2.0 * cost) * (cost_error / cost)
+        relative = 2.0 * error / (size * np.maximum(1.0 - size**2, 1e-9))
+        if parameters.slope_hold.size:
+            grown = 1.0 + (parameters.slope * parameters.spread) ** 2 / np.maximum(parameters.noise_variance, 1e-300)
+            common = 2.0 * grown / np.sqrt(np.maximum(parameters.slope**2 * parameters.slope_hold, 1e-12))
+            own = grown * np.sqrt(2.0 / np.maximum(parameters.votes * self.d, 2.0))
+            share = relative**2 / (relative**2 + common**2 + own**2)
+            relative = np.hypot((1.0 - share) * relative + share * common, share * own)
+        relative = np.where(parameters.slope == 0.0, np.inf, relative)
+        return cost * relative, self.d / (2.0 * cost) * relative
 
     def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
         """Return unbiased sources of these weights; y has the law that is told, or a flat one."""

@@ -32,10 +32,10 @@ from consilience.estimation.protocol import (
     Trust,
 )
 from consilience.label_types.base import NORMAL_95
+from consilience.label_types.cost_curve import find_root
 from consilience.label_types.preferences import findings, likelihood
 from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
 from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, ScoreBelief, outcome_moments, totals
-from consilience.label_types.rankings.mallows import find_root
 
 #: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
 MIN_VOTES = 10

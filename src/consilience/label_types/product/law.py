@@ -29,6 +29,7 @@ from consilience.estimation.protocol import (
     Summary,
 )
 from consilience.exceptions import ConsilienceError, UnsupportedError
+from consilience.label_types.cost_curve import find_root
 
 __all__ = ["Factor", "ProductLaw", "any_part", "is_packed", "layout", "of_field", "pack", "part_labels", "part_there"]
 
@@ -272,14 +273,8 @@ class ProductLaw(CompositeLaw):
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return the weight by bisection; 0 for what costs more than chance."""
         cost = np.asarray(cost, dtype=float)
-        low, high = np.zeros(cost.shape), np.ones(cost.shape)
-        while (short := (self.expected_cost(high) > cost) & (high < MAX_WEIGHT)).any():
-            high = np.where(short, 2.0 * high, high)
-        for _ in range(100):
-            middle = (low + high) / 2.0
-            above = self.expected_cost(middle) > cost
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return high
+        flat = np.zeros(cost.shape)
+        return find_root(lambda weight: (self.expected_cost(weight) - cost, flat), flat, 0.0, MAX_WEIGHT)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         raise NotImplementedError  # fields have one each

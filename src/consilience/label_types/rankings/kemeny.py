@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
-from consilience.label_types.rankings.compare import margins_of
-from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
+from consilience.label_types.codes import ABSENT
+from consilience.label_types.rankings.labels import UNSEEN, Positions, pair_order, rank_items
 from consilience.label_types.rankings.orders import TIE, best_orders
 from consilience.partitions.threads import map_in_threads
 
@@ -159,6 +159,15 @@ def rank_by_score(
     scores = [exists] if rule == "borda" else [exists, sum_by_item(np.sign(table), r)]
     order = _preferred(scores, table, np.arange(len(table)), seed)
     return np.where(exists, np.argsort(order, axis=1), UNSEEN)
+
+
+def margins_of(votes: Positions, weights: FloatArray) -> FloatArray:
+    """Return the margins ``(n, pairs)`` of votes ``(n, m, r)`` with weights ``(n, m)``."""
+    n, m, r = votes.shape
+    margins = np.zeros((n, r * (r - 1) // 2))
+    for a in range(m):
+        margins += weights[:, a, None] * pair_order(votes[:, a])
+    return margins
 
 
 def sum_by_item(pairs: FloatArray, r: int) -> FloatArray:

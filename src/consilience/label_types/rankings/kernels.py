@@ -1,6 +1,6 @@
 """Compiled loops over rankings: posteriors and Kemeny orders of many or of long ones.
 
-Pairs and margins are those of `compare`, the recursion is that of `orders`. Longer rankings are sampled, and ordered by
+Pairs and margins are those of `law`, the recursion is that of `orders`. Longer rankings are sampled, and ordered by
 moving single items.
 """
 

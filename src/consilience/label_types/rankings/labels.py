@@ -13,14 +13,12 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.codes import first_few, plain_value, read_each, read_names
+from consilience.label_types.codes import ABSENT, first_few, plain_value, read_each, read_names
 
 Positions = npt.NDArray[np.int16]
 
 #: Position of an item that the source did not see.
 UNSEEN = -1
-#: Position of an item that a row does not have, if rows differ in their number of items.
-ABSENT = -2
 #: The largest number of items whose positions fit the type.
 MOST_ITEMS = 32767
 

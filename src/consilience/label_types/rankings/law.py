@@ -1,13 +1,23 @@
 """Rankings: P(vote | truth) proportional to exp(-weight * discordant pairs), the Mallows law.
 
 Two votes agree by the mean product of their pair signs (Kendall's tau), over the pairs of items that both order. A
-weight becomes a quality, the mean sign of agreement with the truth, by the exact moments of the Mallows law.
+weight becomes a quality, the mean sign of agreement with the truth, by the exact moments of the Mallows law: a pair of
+items ``k`` places apart in the truth keeps its order with a probability that depends on the weight and ``k`` only, and
+``s`` ranked items have ``s - k`` pairs at gap ``k``, so that means over votes are sums over gaps.
+
+Ties are covered as well. A bucket order over ``s`` items with buckets of sizes ``b_1, b_2, ...`` has
+``log Z = log Z_s - sum_j log Z_{b_j}`` when discordances are counted across buckets (the q-multinomial), so it acts
+like one ranking of ``s`` items minus one ranking per bucket.
+
+Pairs of items i < j are numbered as in ``numpy.triu_indices(r, 1)``. A margin is the weight of "i before j" minus that
+of "j before i".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import factorial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,10 +27,10 @@ from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, few
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.compare import bucket_counts, compare_votes, margins_of, pair_sums
-from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
-from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
-from consilience.label_types.rankings.mallows import RetentionCurve, find_root, pair_retention, pairs_at_gaps
+from consilience.label_types.codes import ABSENT, fill_up
+from consilience.label_types.cost_curve import find_root
+from consilience.label_types.rankings.kemeny import margins_of, minimize_disagreement, sum_by_item
+from consilience.label_types.rankings.labels import UNSEEN, Positions, of_width, pair_order, rank_items
 from consilience.label_types.rankings.orders import pair_posterior
 from consilience.label_types.vote_correlation import gls_weights
 
@@ -42,6 +52,94 @@ USUAL_LENGTH, LEAST_SWEEPS = 50, 20
 MAX_MARGINS = 1 << 24
 #: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
 KEPT_ITEMS = 128
+#: The number of signs whose sum fits into one byte.
+SIGNS_IN_A_BYTE = 127
+#: The number of signs in memory at a time.
+MAX_SIGNS = 1 << 25
+#: Bernoulli numbers of even order.
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+#: (x / 2) coth(x / 2) = 1 + sum_n _COTH[n] x^(2 n + 2); ten terms reach full precision for |x| < 1.
+_COTH = tuple(value / factorial(2 * index + 2) for index, value in enumerate(_BERNOULLI))
+#: Below this value of |theta| (k + 1) the closed form loses digits and the series is used.
+_SERIES_BELOW = 1.0
+
+
+def pair_retention(theta: npt.ArrayLike, gaps: int, *, slope: bool = False) -> FloatArray:
+    """Return how well a source keeps the order of two items that are 1, 2, ... places apart in the truth.
+
+    ``c_k = E[g_ij(vote) g_ij(truth)]`` with ``g = +1`` or ``-1`` for the order of a pair: 1 for a perfect source,
+    0 for a random one, negative for one that reverses. In closed form
+    ``c_k = (k + 1) coth(theta (k + 1) / 2) - k coth(theta k / 2)``, an odd function of theta.
+    Neighbors follow ``tanh(theta / 2)``; items further apart are harder to confuse.
+
+    Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``. `slope` asks for the derivative
+    by theta.
+    """
+    signed, gap = np.asarray(theta, dtype=float)[..., None], np.arange(1.0, gaps + 1)
+    size, steps = np.abs(signed), (gap, gap + 1.0)
+    small = size * steps[1] < _SERIES_BELOW
+    # Sum 2 B_2n / (2n)! theta^(2n - 1) ((k + 1)^2n - k^2n), or its derivative, where it converges:
+    # theta^(2n - 2) ((k + 1)^2n - k^2n) by a recursion that never divides by theta.
+    bounded = np.where(small, size, 0.0)
+    near, far = ((bounded * step) ** 2 for step in steps)
+    difference, power = 2.0 * gap + 1.0 + 0.0 * bounded, gap**2 + 0.0 * bounded
+    series = np.zeros(small.shape)
+    for index, coefficient in enumerate(_COTH):
+        series += 2.0 * coefficient * (2 * index + 1 if slope else 1) * difference
+        difference = difference * far + power * (far - near)
+        power = power * near
+    safe = np.where(small, 1.0, size)
+    if slope:
+        near, far = (step**2 * np.exp(-safe * step) / np.expm1(-safe * step) ** 2 for step in steps)
+        return np.where(small, series, 2.0 * (near - far))
+    near, far = (step * np.exp(-safe * step) / -np.expm1(-safe * step) for step in steps)
+    return np.asarray(np.sign(signed) * np.where(small, series * bounded, 1.0 - 2.0 * (near - far)))
+
+
+def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
+    """Return how many pairs of items are at gap 1, 2, ... ``(..., r - 1)`` in votes over s items ``(..., r + 1)``."""
+    counts = np.asarray(histogram, dtype=float)
+    size = np.arange(counts.shape[-1])
+    gap = np.arange(1, max(counts.shape[-1] - 1, 1))
+    return np.asarray(counts @ np.maximum(size[:, None] - gap, 0).astype(float))
+
+
+@dataclass(frozen=True, eq=False)
+class RetentionCurve:
+    """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes."""
+
+    share: FloatArray  # (gaps,) of the pairs of items at gap 1, 2, ...; adds up to one
+
+    @classmethod
+    def of_items(cls, items: int) -> RetentionCurve:
+        """Return the curve of complete rankings of this many items."""
+        return cls.of_pairs(np.arange(items - 1.0, 0.0, -1.0))
+
+    @classmethod
+    def of_pairs(cls, pairs: FloatArray) -> RetentionCurve:
+        """Return the curve of votes with these numbers of pairs at each gap; neighbors alone where there are none."""
+        total = float(pairs.sum())
+        return cls(pairs / total) if total > 0 else cls(np.eye(1, max(len(pairs), 1))[0])
+
+    def quality(self, weight: npt.ArrayLike) -> FloatArray:
+        """Return the mean sign of agreement with the truth, for any shape of weights."""
+        return np.asarray(pair_retention(weight, len(self.share)) @ self.share)
+
+    def slope(self, weight: npt.ArrayLike) -> FloatArray:
+        """Return the derivative of `quality`."""
+        return np.asarray(pair_retention(weight, len(self.share), slope=True) @ self.share)
+
+    def agreement(self, weight: FloatArray) -> FloatArray:
+        """Return the mean sign of agreement ``(m, m)`` of independent sources of these weights."""
+        kept = pair_retention(weight, len(self.share))
+        return np.asarray((kept * self.share) @ kept.T)
+
+    def weight(self, quality: npt.ArrayLike, limit: float = 12.0) -> FloatArray:
+        """Return the weight of this quality, between ``-limit`` and ``limit``."""
+        target = np.asarray(quality, dtype=float)
+        start = np.arctanh(np.clip(target, -0.999, 0.999)) / float(self.slope(0.0))
+        return find_root(lambda weight: (target - self.quality(weight), self.slope(weight)), start, -limit, limit)
+
 
 #: Votes, who votes, numbers of items ``(n,)``, pairs that each source orders by their gap ``(m, gaps)``; and the rows
 #: whose truth is known with the order of their pairs, see `pair_order`.
@@ -314,11 +412,62 @@ class RankingLaw(Law):
 
 
 def votes_of(labels: Batch, observed: BoolArray) -> Positions:
-    """Return votes ``(n, m, r)`` as the compiled loops take them; where there is none, no item exists."""
-    if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
-        return np.full((*labels.shape, 2), ABSENT, dtype=np.int16)
-    positions = np.ascontiguousarray(labels, dtype=np.int16)
-    return positions if observed.all() else np.where(observed[:, :, None], positions, np.int16(ABSENT))
+    """Return votes ``(n, m, r)``; where there is none, no item exists."""
+    return np.ascontiguousarray(fill_up(labels, observed, least=2), dtype=np.int16)
+
+
+def pair_sums(votes: Positions, observed: BoolArray) -> IntArray:
+    """Return what each two sources have in common, summed over the rows of votes ``(n, m, r)``.
+
+    Let S be the number of pairs that two votes order alike minus those they order differently, and C the number that
+    both order: ``(5, m, m)`` sums of S, C, S * S, S * C and C * C.
+    """
+    n, m, r = votes.shape
+    sums = np.zeros((5, m, m))
+    votes = votes if observed.all() else np.where(observed[:, :, None], votes, np.int16(UNSEEN))
+    step = max(MAX_SIGNS // max(m * r * r // 2, 1), 1)
+    for first in range(0, n, step):
+        signs = np.ascontiguousarray(pair_order(votes[first : first + step]).transpose(2, 1, 0))
+        for a in range(m - 1):
+            sign, common = np.zeros((2, m - 1 - a, signs.shape[2]))
+            for start in range(0, len(signs), SIGNS_IN_A_BYTE):
+                some = signs[start : start + SIGNS_IN_A_BYTE]
+                product = some[:, a : a + 1] * some[:, a + 1 :]
+                sign += product.sum(axis=0, dtype=np.int8)
+                common += np.abs(product, out=product).sum(axis=0, dtype=np.int8)
+            products = [np.einsum("bn,bn->b", *both) for both in ((sign, sign), (sign, common), (common, common))]
+            sums[:, a, a + 1 :] += sign.sum(axis=1), common.sum(axis=1), *products
+    return (sums + sums.transpose(0, 2, 1)).astype(np.int64)
+
+
+def compare_votes(votes: Positions, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compare votes ``(n, m, r)`` with one value per row and pair of items, positive where i comes before j.
+
+    Return ``(n, m)`` sums of the values, negative for pairs in opposite order, and of their sizes.
+    """
+    sums, sizes = np.empty((2, *votes.shape[:2]))
+    for a in range(votes.shape[1]):
+        product = values * pair_order(votes[:, a])
+        sums[:, a], sizes[:, a] = product.sum(axis=1), np.abs(product).sum(axis=1)
+    return sums, sizes
+
+
+def bucket_counts(votes: Positions, sizes: int) -> IntArray:
+    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
+
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    """
+    n, m, r = votes.shape
+    seen = votes >= 0
+    tied = np.bincount((np.arange(n * m).reshape(n, m, 1) * r + votes)[seen], minlength=n * m * r).reshape(n, m, r)
+    own = np.arange(m)[:, None] * (sizes + 1)
+    whole, buckets = (
+        np.bincount((count + own).ravel(), minlength=m * (sizes + 1)).reshape(m, sizes + 1)
+        for count in (seen.sum(axis=2, keepdims=True), tied)
+    )
+    result = whole - buckets
+    result[:, 0] = 0
+    return result
 
 
 def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> FloatArray:
@@ -377,3 +526,36 @@ def _blocks(n: int, width: int) -> list[slice]:
 def _keys(pairs: FloatArray) -> IntArray:
     """Return a number per row that follows from its votes, not from its place in the table."""
     return np.asarray(np.round(np.abs(pairs) * 1e6).astype(np.int64) @ np.arange(1, pairs.shape[1] + 1))
+
+
+# --- draws --------------------------------------------------------------------------------------------------
+
+
+def sample_mallows(truth: npt.NDArray[Any], seen: BoolArray, weight: float, uniforms: FloatArray) -> IntArray:
+    """Return one Mallows vote per row over the items a source sees.
+
+    Repeated insertion: the seen items come in their true order, and each is put v places before the end of the list so
+    far with probability proportional to ``exp(-weight * v)``, which is the number of discordances it causes.
+
+    Truth, votes and uniform numbers from [0, 1), the only randomness there is, are ``(n, r)``; -1 is an item that does
+    not exist or is not seen. A weight of 0 is a random order; negative weights prefer the reversed truth.
+    """
+    ranked = seen & (truth >= 0)
+    place = np.zeros(truth.shape, dtype=np.int64)  # of the seen items, in their true order
+    size = abs(weight)
+    for count in range(1, truth.shape[1]):
+        uniform = uniforms[:, count]
+        if size == 0.0:
+            back = uniform * (count + 1)
+        else:  # the inverse of the truncated geometric distribution function
+            back = -np.log1p(uniform * np.expm1(-size * (count + 1))) / size
+        back = np.minimum(back, count).astype(np.int64)
+        target = back if weight < 0.0 else count - back
+        place[:, :count] += place[:, :count] >= target[:, None]
+        place[:, count] = target
+    if ranked.all():
+        return np.take_along_axis(place, truth.astype(np.int64), axis=1)
+    rank = rank_items(truth, ranked, 0)
+    # Items that nobody sees come last in true order, so that they were inserted among the others: close the gaps.
+    votes = np.take_along_axis(place, rank.astype(np.int64), axis=1)
+    return rank_items(votes, ranked, UNSEEN).astype(np.int64)

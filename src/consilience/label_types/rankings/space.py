@@ -12,10 +12,10 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.codes import ABSENT
 from consilience.label_types.rankings import builders
 from consilience.label_types.rankings.kemeny import add_up, among_seen, minimize_disagreement
 from consilience.label_types.rankings.labels import (
-    ABSENT,
     UNSEEN,
     ItemCodes,
     names_of,
@@ -27,8 +27,7 @@ from consilience.label_types.rankings.labels import (
     read_rankings,
     with_names_of_rows,
 )
-from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
-from consilience.label_types.rankings.mallows import sample_mallows
+from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw, sample_mallows
 from consilience.lazy import pyarrow as pa
 
 #: Numbers of items of random rankings if no number is declared.

@@ -18,6 +18,7 @@ from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, 
 from consilience.estimation.pair_table import PairTable, Statistics, agreement_table
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError, UnsupportedError
+from consilience.label_types.codes import ABSENT, fill_up
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.tags.counts import (
     add_evidence,
@@ -31,8 +32,6 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 #: A source has no opinion on this tag or position.
 UNKNOWN = -1
-#: The sequence has ended.
-ABSENT = -2
 #: Largest table of joint answers that is kept; beyond it the scatter of agreements is that of a coin.
 MAX_JOINT = 20_000_000
 #: Rates are kept this far from 0 and 1.
@@ -110,10 +109,10 @@ class TagLaw(Law):
 
     def prepare(self, chunk: Chunk) -> Questions:
         """Take labels apart; a sequence has no positions if nobody votes on the item and it is not known."""
-        (n, m), votes = chunk.observed.shape, _padded(chunk.labels, chunk.observed)
+        (n, m), votes = chunk.observed.shape, fill_up(chunk.labels, chunk.observed)
         known = np.zeros((n, 1, 0), dtype=np.int64)
         if chunk.known is not None and chunk.is_known is not None:
-            known = _padded(chunk.known[:, None], chunk.is_known[:, None])
+            known = fill_up(chunk.known[:, None], chunk.is_known[:, None])
         # Known tags are one more column.
         width = self.n_tags or max(votes.shape[2], known.shape[2])
         table = np.full((n, m + 1, width), ABSENT, dtype=votes.dtype)
@@ -464,16 +463,3 @@ def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> 
 def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
     with np.errstate(divide="ignore"):
         return best_paths(scores, starts, np.log(initial), np.log(transition))
-
-
-def _padded(labels: Batch, observed: BoolArray) -> Batch:
-    """Return ``(n, m, length)`` codes from cells of one or of different lengths; absent where there is no vote."""
-    if labels.ndim == 3 and labels.dtype != object:
-        return np.where(observed[:, :, None], labels, labels.dtype.type(ABSENT))
-    rows, columns = np.nonzero(observed)
-    cells = [np.asarray(labels[row, column]) for row, column in zip(rows, columns, strict=True)]
-    width = max((len(cell) for cell in cells), default=0)
-    table = np.full((*observed.shape, width), ABSENT, dtype=cells[0].dtype if cells else np.int8)
-    for row, column, cell in zip(rows, columns, cells, strict=True):
-        table[row, column, : len(cell)] = cell
-    return table

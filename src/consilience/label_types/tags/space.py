@@ -15,9 +15,9 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError, did_you_mean
 from consilience.label_types.base import LabelSpace, Unit
-from consilience.label_types.codes import first_few, plain_value, read_each, read_names, read_rows
+from consilience.label_types.codes import ABSENT, first_few, plain_value, read_each, read_names, read_rows
 from consilience.label_types.tags.bio import follows_bio, may_follow
-from consilience.label_types.tags.law import ABSENT, UNKNOWN, TagLaw
+from consilience.label_types.tags.law import UNKNOWN, TagLaw
 from consilience.lazy import pyarrow as pa
 
 #: Lengths of random sequences.
@@ -95,7 +95,8 @@ class _TagSpace(LabelSpace):
 
     def _from_numbers(self, cells: list[Any]) -> list[int]:
         """Return the codes of one label that is given by numbers."""
-        codes, allowed = [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells], self._codes
+        whole, allowed = all(type(cell) is int for cell in cells), self._codes
+        codes = cells if whole else [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells]
         for place, code in enumerate(codes):
             if not isinstance(code, (bool, int, float)) or code not in allowed:
                 raise InvalidLabelError(self._wrong(cells, place))
