@@ -223,7 +223,7 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
 def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:
     """Return what will be trouble whatever the model, worst first."""
     request = Request(votes.sources, "auto", np.zeros((votes.n_sources, votes.n_sources), dtype=bool))
-    found = voter_findings(votes.observed.any(axis=0), request)
+    found = voter_findings(np.asarray(votes.observed.any(axis=0)), request)
     for row in [row for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED][:LISTED]:
         pair = (row["source"], row["and"])
         copies = f"If one copies the other, label with --depends {','.join(pair)}."
