@@ -28,8 +28,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (1, 3): "estimation.protocol",
         (1, 4): "schema",
         (2, 0): "label_types",
-        (3, 0): "tables.cells tables.display tables.files tables.frames tables.receipt tables.row_groups "
-        "tables.vote_tables",
+        (3, 0): "tables.cells tables.display tables.files tables.frames tables.receipt tables.vote_tables",
         (3, 1): "votes",
         (3, 2): "tables.encoding",
         (3, 3): "elements rankings trees",

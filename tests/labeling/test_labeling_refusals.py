@@ -89,7 +89,7 @@ def test_a_batch_answered_with_the_wrong_number_of_labels_is_refused(returned, w
         ([abs, 3], FRAME, {}, UnsupportedError, ["functions[1] is 3"]),
         ([lambda row: 1, lambda row: 2], FRAME, {}, InvalidVotesError, ["'<lambda>'", "places 0 and 1", "name="]),
         (one, FRAME, {"on_error": "ignore"}, UnsupportedError, ["on_error='ignore'"]),
-        (one, FRAME, {"n_jobs": 0}, InvalidVotesError, ["n_jobs=0"]),
+        (one, FRAME, {"n_jobs": 0}, UnsupportedError, ["n_jobs=0"]),
         (one, FRAME, {"chunk_rows": 0}, InvalidVotesError, ["chunk_rows=0"]),
         (one, FRAME, {"space": 3}, UnsupportedError, ["space=3"]),
         (one, FRAME, {"item": "idd"}, UnknownColumnError, ["no column 'idd'"]),

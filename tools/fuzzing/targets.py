@@ -25,8 +25,8 @@ import consilience as cs
 from consilience.cli import main
 from consilience.exceptions import ConsilienceError, ModelFormatError
 from consilience.label_types.preferences.comparisons import UNPARSABLE
+from consilience.tables.cleaning import labels_from_text
 from consilience.tables.files import read_table
-from consilience.tables.reading import as_the_space_reads
 from fuzzing import cells, mutators
 
 CSV = b"item,ann,bob,cleo\nx1,cat,cat,dog\nx2,dog,,dog\nx3,cat,dog,cat\nx4,-1,1e3,[1]\n"
@@ -226,7 +226,7 @@ def _votes(name: str) -> Callable[[bytes], None]:
         if votes.n_items * votes.n_sources > 60:
             return
         guess = cs.tables.guess_space(votes)
-        votes = as_the_space_reads(votes, guess.space, name)
+        votes = labels_from_text(votes, guess.space, name)
         if votes.receipt is not None:
             assert votes.receipt.used == votes.observed.sum(), f"{votes.receipt} The votes are {votes!r}."
         check_labels(guess.space, votes, data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
@@ -21,7 +20,8 @@ from consilience.cli import options
 from consilience.cli.commands import Command, in_options
 from consilience.cli.loading import Loaded, describe, opened
 from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
-from consilience.estimation.protocol import Diagnostic
+from consilience.estimation.diagnostics import MIN_OVERLAP, overlap_findings, voter_findings
+from consilience.estimation.protocol import Diagnostic, Request
 from consilience.exceptions import ConsilienceWarning, FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
@@ -45,8 +45,6 @@ PAIRS = 5
 SAMPLE = 20_000
 #: Two sources that always say the same on so many items are probably one.
 COPIED = 30
-#: Two sources should meet on this many items before their agreement means much.
-FEW = 10
 #: Names listed in a finding.
 LISTED = 8
 #: Column of a file of known labels that says with which probability an item was drawn.
@@ -111,7 +109,7 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
     if table.n_sources <= MOST_SHOWN:
         shown, title = met, "\npairs of sources, most alike first"
     else:
-        often = [row for row in met if row.get("both", FEW) >= FEW] or met
+        often = [row for row in met if row.get("both", MIN_OVERLAP) >= MIN_OVERLAP] or met
         shown = [*often[:PAIRS], *often[PAIRS:][-PAIRS:]]
         title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
     output.table(_in_units(columns_of(shown), unit), title=title)
@@ -202,60 +200,38 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
     meet) and, where there is a label type, the mean cost between their labels.
     """
     table = votes if len(votes) <= SAMPLE else votes[np.linspace(0, len(votes) - 1, SAMPLE).astype(np.int64)]
-    between = costs_between(table if space is None else encode(table, space), space)
-    means: dict[tuple[int, int], tuple[float | None, float | None]] = {
-        (a, b): (float((cost <= EQUAL).mean()), float(cost.mean())) for a, b, _, cost in between
-    }
+    met: dict[tuple[int, int], dict[str, Any]] = {}
+    for a, b, rows, cost in costs_between(table if space is None else encode(table, space), space):
+        met[a, b] = {"agreement": float((cost <= EQUAL).mean()), "mean cost": float(cost.mean())}
+        if isinstance(space, Scores):
+            left, right = (table.labels[rows, one].astype(np.float64) for one in (a, b))
+            varies = left.std() > 0.0 and right.std() > 0.0
+            met[a, b]["correlation"] = float(np.corrcoef(left, right)[0, 1]) if varies else None
     seen = votes.observed.astype(np.float64)
     both = (seen.T @ seen).astype(int)
+    measures = ["agreement"] + ["mean cost"] * (space is not None) + ["correlation"] * isinstance(space, Scores)
     found: list[dict[str, Any]] = []
     for a, b in combinations(range(votes.n_sources), 2):
-        agreement, cost = means.get((a, b), (None, None))
-        row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b]), "agreement": agreement}
-        found.append(row if space is None else {**row, "mean cost": cost})
+        row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b])}
+        found.append(row | {name: met.get((a, b), {}).get(name) for name in measures})
     # On a continuous scale votes are equal by chance only.
     exact = space is None or not space.continuous
-    if isinstance(space, Scores):
-        for row, (a, b) in zip(found, combinations(range(table.n_sources), 2), strict=True):
-            rows = table.observed[:, a] & table.observed[:, b]
-            left, right = (table.labels[rows, one].astype(np.float64) for one in (a, b))
-            varies = len(left) > 1 and left.std() > 0.0 and right.std() > 0.0
-            row["correlation"] = float(np.corrcoef(left, right)[0, 1]) if varies else None
     found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
     return sorted(found, key=lambda row: row["agreement"] is None)
 
 
 def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:
     """Return what will be trouble whatever the model, worst first."""
-    found: list[Diagnostic] = []
-
-    def warn(code: str, sources: tuple[str, ...], message: str) -> None:
-        named = ", ".join(sources[:LISTED]) + (", ..." if len(sources) > LISTED else "")
-        found.append(Diagnostic(code, "warning", sources, f"{named}: {message}" if sources else message))
-
-    silent = tuple(np.array(votes.sources, dtype=object)[~votes.observed.any(axis=0)])
-    active = votes.n_sources - len(silent)
-    if active < 3:
-        step = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
-        warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {step}")
-    if silent:
-        warn("never-votes", silent, "no votes. Leave out with --drop.")
-    copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]
-    for pair in copied[:LISTED]:
+    request = Request(votes.sources, "auto", np.zeros((votes.n_sources, votes.n_sources), dtype=bool))
+    found = voter_findings(np.asarray(votes.observed.any(axis=0)), request)
+    for row in [row for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED][:LISTED]:
+        pair = (row["source"], row["and"])
         copies = f"If one copies the other, label with --depends {','.join(pair)}."
-        warn("copied-source", pair, f"the same vote on every item they share. {copies}")
-    met = Counter(name for row in pairs if row["both"] >= FEW for name in (row["source"], row["and"]))
-    # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
-    seen = votes.observed
-    meetings = (seen * (seen.sum(axis=1, keepdims=True) - 1)).sum(axis=0)
-    lonely = tuple(
-        name
-        for name, times in zip(votes.sources, meetings.tolist(), strict=True)
-        if met[name] < 2 and times < 5 * FEW and name not in silent
-    )
-    if needs_overlap and lonely and active >= 3:
-        few = "too little overlap with other sources to learn their quality. Collect votes on common items."
-        warn("low-overlap", lonely, few)
+        message = f"{', '.join(pair)}: the same vote on every item they share. {copies}"
+        found.append(Diagnostic("copied-source", "warning", pair, message))
+    if needs_overlap:
+        seen = votes.observed.astype(np.float64)
+        found += overlap_findings((seen.T @ seen).astype(np.int64), request)
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():
         message = f"{_items(votes, voters == 0)} have no vote, so their label will be missing."

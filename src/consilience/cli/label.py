@@ -20,7 +20,7 @@ from consilience.cli.commands import Command, in_options
 from consilience.cli.inspect import write_page
 from consilience.cli.loading import Loaded, describe, opened
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, counted, write_all
-from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean
+from consilience.exceptions import ConsilienceError, ConsilienceWarning, did_you_mean
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
@@ -381,12 +381,6 @@ def fit_votes(
     prior: str = "auto",
 ) -> LabelModel:
     """Return a fitted model; what it would warn of is in its diagnostics."""
-    names = space.law.methods
-    if method not in names:
-        raise UnsupportedError(
-            f"There is no method {method!r} for this label type.{did_you_mean(method, names)} "
-            f"Use one of {', '.join(names)}."
-        )
     settings: dict[str, Any] = {"dependencies": pairs if isinstance(pairs, str) else list(pairs)} if pairs else {}
     model = LabelModel(space, method=method, prior=_prior(prior, space), random_state=seed, **settings)
     with warnings.catch_warnings():

@@ -33,7 +33,7 @@ from consilience.lazy import pyarrow as pa
 from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
 from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
-from consilience.tables.cleaning import RANKED_BELOW, as_the_space_reads, cleaned, odd_columns, read_by
+from consilience.tables.cleaning import RANKED_BELOW, cleaned, columns_of_texts, read_by, refuse_mixed_cells
 from consilience.tables.display import SourceTable
 from consilience.tables.files import read_table, read_text
 from consilience.tables.frames import ALIASES
@@ -91,8 +91,8 @@ def load(path: Path, reading: Reading, output: Output, gold: str | None = None, 
         return _interpreted(path, raw, found.space, table, gold, reading, output, found)
     if reading.space is None and not to_look:
         if reading.strict:
-            _check_odd_columns(raw)
-        as_the_space_reads(raw, None, str(path))  # refuses a source that mixes numbers and text
+            _refuse_columns_of_texts(raw)
+        refuse_mixed_cells(raw, str(path))
     try:
         space = _space(raw, reading, output)
     except FileFormatError as error:
@@ -109,7 +109,7 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     wanted, space = model.source_model_.sources, model.space
     named = f"preferences:{space.by or ''}" if isinstance(space, Preferences) else reading.space or type(space).__name__
     reading = replace(reading, space=named)
-    columns = _columns(path, reading)
+    columns = table_of(path, reading).column_names if origin_of(path, reading) == "table" else []
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         others = {*wanted, gold, *reading.drop, reading.roles(columns)[1]["item"]}
@@ -144,11 +144,6 @@ def _read(
     table = table_of(path, reading)
     votes, is_long = _votes(table, path, reading, gold, declared)
     return table, votes, is_long, None
-
-
-def _columns(path: Path, reading: Reading) -> list[str]:
-    """Return the names of the columns of a table; none of a file that is not one."""
-    return [] if origin_of(path, reading) != "table" else table_of(path, reading).column_names
 
 
 @contextmanager
@@ -289,9 +284,9 @@ def _chosen(votes: Votes, reading: Reading) -> Votes:
     return votes if kept == votes.sources else votes.select(kept)
 
 
-def _check_odd_columns(votes: Votes) -> None:
+def _refuse_columns_of_texts(votes: Votes) -> None:
     """Refuse a column of the texts that were voted on among columns of votes: it would count as a source."""
-    for place in odd_columns(votes)[:1]:
+    for place in columns_of_texts(votes)[:1]:
         name = votes.sources[place]
         raise FileFormatError(
             f"Column {name!r} does not look like votes: it holds texts that no other column has. Leave it out with "
@@ -438,8 +433,8 @@ def _rows(ids: list[Any], votes: Votes, name: str, output: Output | None = None)
     listed = ", ".join(map(repr, unmatched[:SHOWN])) + (", ..." if len(unmatched) > SHOWN else "")
     if unmatched and all(row is None for row in rows):
         raise FileFormatError(
-            f"None of the {len(unmatched)} items of {name!r} is among the {len(votes)} items of the votes: {listed} "
-            f"there, {', '.join(map(repr, votes.items.tolist()[:SHOWN]))} here. Use the same ids in both files."
+            f"None of the {len(unmatched)} items of {name!r} is among the votes on {len(votes)} items: {listed} there, "
+            f"{', '.join(map(repr, votes.items.tolist()[:SHOWN]))} here. Use the same ids in both files."
         )
     if unmatched and output is not None:
         count = f"{len(unmatched)} of {len(unmatched) + len({*rows} - {None})}"
@@ -489,7 +484,7 @@ def write_back(path: Path, tool: str, model: LabelModel, votes: Votes, export: A
 
 def origin_of(path: Path, reading: Reading) -> str:
     """Return what a file is, or seems to be."""
-    return reading.origin or _seen(path)
+    return reading.origin or _recognized(path)
 
 
 def _judges(path: Path, reading: Reading) -> Any:
@@ -508,7 +503,7 @@ def _judges(path: Path, reading: Reading) -> Any:
     )
 
 
-def _seen(path: Path) -> str:
+def _recognized(path: Path) -> str:
     """Return what a file seems to be, by its name and by the keys of its first record."""
     ending = path.suffix.lower()
     if ending in (".run", ".trec"):

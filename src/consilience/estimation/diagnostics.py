@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request, Severity, Statistics, Trust
-
-__all__ = ["count_findings", "guessing_sources", "items_without_votes", "listed", "trust_findings"]
 
 #: A statement is reported as found when it is more probable than its opposite by four to one.
 LIKELY = 0.8
@@ -130,17 +130,7 @@ def count_findings(
     votes = np.diag(statistics["both"])
     active = votes > 0
     count = int(active.sum())
-    found: list[Diagnostic] = []
-    if count < 3:
-        voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
-        message = (
-            f"{voters}, but it takes three to estimate quality from agreement. Add sources, or pass gold= with a few "
-            "known labels."
-        )
-        found.append(Diagnostic("too-few-sources", "warning", request.named(active), message))
-    if names := request.named(~active):
-        message = f"Never voted: {listed(names)}. Remove them, or check how abstentions are coded."
-        found.append(Diagnostic("never-votes", "info", names, message, advice="drop"))
+    found = voter_findings(active, request)
     used = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
     constant = law.constant_sources(statistics)
     # Labeling functions often vote for one class only. Their information lies in where they vote.
@@ -152,21 +142,9 @@ def count_findings(
         useless = np.zeros_like(active) if guessing is None else active & guessing
         same = constant & (everywhere | useless) if everywhere.sum() * 2 <= count else constant & useless
         found += _useless_sources(request, useless | same, same)
-    # If one item holds many votes, as a sentence does, count the votes that two sources share, not the items.
-    both = (statistics["shared"] if "shared" in statistics else statistics["both"]).copy()
-    voting = np.diag(both) > 0
-    np.fill_diagonal(both, 0)
-    partners = (both >= MIN_OVERLAP).sum(axis=1)
-    # In a large crowd no two sources share many items, but each shares items with many: then the sum is enough.
-    low = voting & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
-    if law.needs_overlap and voting.sum() >= 3 and low.any():
-        names = request.named(low)
-        message = (
-            f"Share {MIN_OVERLAP} items with fewer than two other sources: {listed(names)}. Their quality is mostly "
-            "borrowed from the others; collect votes on common items, or pass gold=."
-        )
-        severity: Severity = "warning" if low.sum() * 2 < voting.sum() else "info"
-        found.append(Diagnostic("low-overlap", severity, names, message))
+    if law.needs_overlap:
+        # If one item holds many votes, as a sentence does, count the votes that two sources share, not the items.
+        found += overlap_findings(statistics["shared"] if "shared" in statistics else statistics["both"], request)
     unused = np.flatnonzero(used == 0)
     if used.any() and len(unused):
         message = (
@@ -175,6 +153,42 @@ def count_findings(
         )
         found.append(Diagnostic("unused-labels", "info", (), message))
     return tuple(found)
+
+
+def voter_findings(active: BoolArray, request: Request) -> list[Diagnostic]:
+    """Return what is known from which sources vote at all: too few, or some that never do."""
+    count = int(active.sum())
+    found: list[Diagnostic] = []
+    if count < 3:
+        voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
+        message = (
+            f"{voters}, but it takes three to estimate quality from agreement. Add sources, or pass gold= with a few "
+            "known labels."
+        )
+        found.append(Diagnostic("too-few-sources", "warning", request.named(active), message))
+    if names := request.named(~active):
+        message = f"Never voted: {listed(names)}. Remove them, or check how abstentions are coded."
+        found.append(Diagnostic("never-votes", "info", names, message, advice="drop"))
+    return found
+
+
+def overlap_findings(shared: NDArray[Any], request: Request) -> list[Diagnostic]:
+    """Return which sources share too little with others, from the ``(m, m)`` numbers of common items or votes."""
+    both = shared.copy()
+    voting = np.diag(both) > 0
+    np.fill_diagonal(both, 0)
+    partners = (both >= MIN_OVERLAP).sum(axis=1)
+    # In a large crowd no two sources share many items, but each shares items with many: then the sum is enough.
+    low = voting & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
+    if voting.sum() < 3 or not low.any():
+        return []
+    names = request.named(low)
+    message = (
+        f"Share {MIN_OVERLAP} items with fewer than two other sources: {listed(names)}. Their quality is mostly "
+        "borrowed from the others; collect votes on common items, or pass gold=."
+    )
+    severity: Severity = "warning" if low.sum() * 2 < voting.sum() else "info"
+    return [Diagnostic("low-overlap", severity, names, message)]
 
 
 def _useless_sources(request: Request, useless: BoolArray, same: BoolArray) -> list[Diagnostic]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, votes_per_item
 from consilience.estimation.pair_table import Forward, PairTable, Statistics
-from consilience.exceptions import UnsupportedError
+from consilience.exceptions import UnsupportedError, did_you_mean
 
 __all__ = [
     "MEAN",
@@ -480,7 +480,8 @@ class Law(ABC):
         """Refuse a method that this label type does not have, or not without votes."""
         if method not in self.methods:
             raise UnsupportedError(
-                f"method={method!r} is not available for this label type. Use one of {', '.join(self.methods)}."
+                f"method={method!r} is not available for this label type.{did_you_mean(method, self.methods)} "
+                f"Use one of {', '.join(self.methods)}."
             )
         if method == "em" and not has_votes:
             raise UnsupportedError(

@@ -273,7 +273,7 @@ def _results(work: Work, chunks: Chunks, jobs: int, bar: Bar) -> Iterator[Any]:
         fork = False  # the threads of polars do not survive it
     work = replace(work, chunks=chunks if fork else None)
     tasks = chunks.tasks() if fork else (Task(one.first_row, chunks.load(one)) for one in chunks.tasks())
-    for result in _run_in_processes(work, tasks, jobs, fork=fork):
+    for result in run_in_processes(work, tasks, jobs, fork=fork):
         bar.advance(sum(len(answers[0].observed) for answers, _ in result) * len(work.functions))
         yield result
 
@@ -281,7 +281,7 @@ def _results(work: Work, chunks: Chunks, jobs: int, bar: Bar) -> Iterator[Any]:
 # --- several processes: a few pieces of data at a time, and results in order ---------------------------------
 
 
-def _run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs: int, *, fork: bool) -> Iterator[Any]:
+def run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs: int, *, fork: bool) -> Iterator[Any]:
     """Yield the results in the order of the tasks.
 
     Forked workers see the functions and the data of this process, whatever they are. To others the work is sent.

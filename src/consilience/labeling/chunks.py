@@ -16,8 +16,8 @@ import numpy as np
 from consilience.exceptions import InvalidVotesError, UnknownColumnError, unknown_column
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
+from consilience.tables.files import find_row_groups
 from consilience.tables.frames import Column, as_frame, column_of_series, is_frame, to_column
-from consilience.tables.row_groups import find_row_groups
 
 
 @dataclass(frozen=True)

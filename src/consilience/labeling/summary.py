@@ -14,7 +14,7 @@ from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
-from consilience.tables.cells import spelled_out
+from consilience.tables.cells import same_label, spelled_out
 from consilience.tables.display import SourceTable
 from consilience.tables.encoding import encode, read_gold
 from consilience.votes import Votes, as_votes
@@ -216,9 +216,7 @@ def costs_between(votes: Votes, space: LabelSpace | None) -> Iterator[tuple[int,
 
 def _differs(left: Batch, right: Batch) -> FloatArray:
     if left.dtype == object:
-        pairs = zip(left, right, strict=True)
-        same = [np.array_equal(a, b) if np.ndarray in (type(a), type(b)) else bool(a == b) for a, b in pairs]
-        return 1.0 - np.array(same, dtype=np.float64)
+        return 1.0 - np.fromiter(map(same_label, left, right), dtype=np.float64, count=len(left))
     return np.asarray((left != right).reshape(len(left), -1).any(axis=1), dtype=np.float64)
 
 

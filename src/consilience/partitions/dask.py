@@ -19,7 +19,7 @@ from consilience.partitions.label_folder import Labeler
 from consilience.partitions.parquet import part_of
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 from consilience.partitions.threads import in_order
-from consilience.tables.row_groups import find_row_groups
+from consilience.tables.files import find_row_groups
 
 if TYPE_CHECKING:
     import pandas as pd

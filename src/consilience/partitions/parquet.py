@@ -16,8 +16,8 @@ from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 from consilience.progress import working
+from consilience.tables.files import RowGroup, find_row_groups
 from consilience.tables.frames import columns_of
-from consilience.tables.row_groups import RowGroup, find_row_groups
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError, Unsuppo
 from consilience.label_types.base import LabelSpace
 from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
-from consilience.tables.cleaning import as_the_space_reads
+from consilience.tables.cleaning import labels_from_text
 from consilience.tables.encoding import encode, read_gold, wrong_labels
 from consilience.tables.reading import Reading
 from consilience.tables.vote_tables import check_unique_ids
@@ -117,7 +117,7 @@ class PartReader:
         if space is None:
             return raw, 0
         try:
-            votes = as_the_space_reads(raw, space, place)
+            votes = labels_from_text(raw, space, place)
             if self.on_error == "abstain":
                 encode(votes, space)  # only to see whether every cell is a label
             return votes, 0
@@ -130,7 +130,7 @@ class PartReader:
             observed = raw.observed.copy()
             for row, column, _ in wrong:
                 observed[row, column] = False
-            return as_the_space_reads(replace(raw, observed=observed), space, place), len(wrong)
+            return labels_from_text(replace(raw, observed=observed), space, place), len(wrong)
 
     def run(self, function: Callable[[Part], T], part: Part, place: str, first_row: int = 0) -> T:
         """Return the result of a function of a part; an error about a label names its place."""

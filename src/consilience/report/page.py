@@ -26,7 +26,7 @@ from consilience.preferences import leader, standings
 from consilience.report.charts import Scale, element
 from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
 from consilience.report.labels import chip, describe_label, item_picture, label_html, plain_text
-from consilience.tables.display import Cell, SourceTable, figure, findings_fragment, table_fragment
+from consilience.tables.display import Cell, figure, findings_fragment, table_fragment
 from consilience.tables.files import csv_text
 
 TITLE = "Labels from many sources"
@@ -185,8 +185,8 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
         return {
             "source": Cell(str(element("span", name, id=anchor("source", name))), name),
             "advice": Cell(str(chip(advice, css=_ADVICE[advice])), ("drop", "fix", "keep").index(advice)),
-            unit.name: Cell(str(whisker), value if np.isfinite(value) else 1e308),
-            **{title: Cell.text(texts[title][place], _key(table, title, place)) for title in extra},
+            unit.name: Cell(str(whisker), _key(value)),
+            **{title: Cell.text(texts[title][place], _key(table.columns[title][place])) for title in extra},
             "weight": _with(texts["weight"][place], draw.bar(abs(weight[s]) / loudest, sign), float(weight[s])),
             "votes": Cell.text(f"{count[s]:,}", int(count[s])),
             "coverage": _share(count[s] / max(len(evidence.votes), 1)),
@@ -204,9 +204,9 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _key(table: SourceTable, title: str, place: int) -> float:
-    value = float(table.columns[title][place])
-    return value if np.isfinite(value) else 1e308
+def _key(value: float) -> float:
+    """Return what a number is sorted by: one that is not known comes last."""
+    return float(value) if np.isfinite(value) else 1e308
 
 
 def anchor(kind: str, name: str) -> str:
@@ -338,10 +338,11 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         return result
 
     def row(name: str, apart: FloatArray) -> dict[str, Cell]:
+        mean = float(apart.mean()) if len(apart) else float("nan")
         cells = {
             "method": Cell.text(name),
             "items compared": Cell.text(f"{len(apart):,}", len(apart)),
-            "mean distance to known label": _cell(apart.mean() if len(apart) else np.nan),
+            "mean distance to known label": Cell.text(_figure(mean), _key(mean)),
         }
         right = {} if space.continuous else {"accuracy": _share((apart <= EQUAL).sum() / max(len(apart), 1))}
         return cells | right
@@ -356,12 +357,6 @@ def compare(evidence: Evidence) -> dict[str, Any]:
     result["table"] = Markup(table_fragment(columns, name="gold-table", marked=[0]))
     result["n_known"] = int(evidence.known.observed.sum())
     return result
-
-
-def _cell(value: float, drawn: Markup | None = None) -> Cell:
-    """Return a number, with a picture beside it if there is one."""
-    key = float(value) if np.isfinite(value) else 1e308
-    return Cell.text(_figure(value), key) if drawn is None else _with(_figure(value), drawn, key)
 
 
 def _with(shown: str, drawn: Markup, key: float) -> Cell:

@@ -28,7 +28,7 @@ def input_of(space: LabelSpace, votes: Votes) -> dict[str, Any]:
     n_labels = space.n_labels
     if n_labels is None or n_labels > MOST_BUTTONS:
         return {"kind": "pick"}
-    return {"kind": "choice", "options": _spelled(space, votes, n_labels)}
+    return {"kind": "choice", "options": list(map(str, space.as_labels(np.arange(n_labels), _like(votes)).tolist()))}
 
 
 @singledispatch
@@ -65,10 +65,6 @@ def _place(answer: Any, size: int) -> int:
 
 def _like(votes: Votes) -> Any:
     return votes.spelling or votes.labels.dtype
-
-
-def _spelled(space: LabelSpace, votes: Votes, n_labels: int) -> list[str]:
-    return [str(label) for label in space.as_labels(np.arange(n_labels), _like(votes)).tolist()]
 
 
 @input_of.register

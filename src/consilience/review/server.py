@@ -50,9 +50,10 @@ def listen(port: int = 0) -> socket.socket:
 
 def make_app(session: Session, folder: Path, token: str, port: int) -> Any:
     """Return the web application of a session, whose results go to a folder."""
-    starlette = needed("starlette.applications", "The page to label on", "review")
-    responses = needed("starlette.responses", "The page to label on", "review")
-    routing = needed("starlette.routing", "The page to label on", "review")
+    applications, concurrency, responses, routing = (
+        needed(f"starlette.{part}", "The page to label on", "review")
+        for part in ("applications", "concurrency", "responses", "routing")
+    )
     hosts = {f"{HOST}:{port}", f"localhost:{port}"}
 
     def reply(content: Any, status: int = 200) -> Any:
@@ -82,15 +83,13 @@ def make_app(session: Session, folder: Path, token: str, port: int) -> Any:
                 except ValueError:
                     sent = {}
             try:
-                return await run_in_threadpool(handle, request, sent if isinstance(sent, dict) else {})
+                return await concurrency.run_in_threadpool(handle, request, sent if isinstance(sent, dict) else {})
             except ConsilienceError as error:
                 return reply({"error": str(error)}, 400)
             except OSError as error:
                 return reply({"error": f"The answer could not be written: {error.strerror}. Free some space."}, 500)
 
         return endpoint
-
-    run_in_threadpool = needed("starlette.concurrency", "The page to label on", "review").run_in_threadpool
 
     def static(name: str, kind: str, *packages: str) -> Callable[[Any, dict[str, Any]], Any]:
         def send(request: Any, sent: dict[str, Any]) -> Any:
@@ -109,37 +108,31 @@ def make_app(session: Session, folder: Path, token: str, port: int) -> Any:
             path.read_bytes(), media_type=f"image/{PICTURES[path.suffix.lower()]}", headers=HEADERS
         )
 
-    def next_item(request: Any, sent: dict[str, Any]) -> Any:
-        return reply({"item": session.next_item(str(sent.get("tab", ""))), "state": session.state()})
+    def next_item(sent: dict[str, Any]) -> dict[str, Any]:
+        return {"item": session.next_item(str(sent.get("tab", ""))), "state": session.state()}
 
-    def answer(request: Any, sent: dict[str, Any]) -> Any:
+    def item(sent: dict[str, Any]) -> dict[str, Any]:
+        return {"item": session.describe(str(sent.get("item", ""))), "state": session.state()}
+
+    def answer(sent: dict[str, Any]) -> dict[str, Any]:
         item, comment = str(sent.get("item", "")), str(sent.get("comment", ""))
         session.answer(item, str(sent.get("status", "")), sent.get("answer"), comment)
-        return reply({"votes": session.votes_on(item), "state": session.state()})
-
-    def item(request: Any, sent: dict[str, Any]) -> Any:
-        return reply({"item": session.describe(str(sent.get("item", ""))), "state": session.state()})
-
-    def state(request: Any, sent: dict[str, Any]) -> Any:
-        return reply(session.state())
-
-    def finish(request: Any, sent: dict[str, Any]) -> Any:
-        return reply(session.finish(folder))
+        return {"votes": session.votes_on(item), "state": session.state()}
 
     def route(path: str, handle: Callable[[Any, dict[str, Any]], Any], method: str = "GET") -> Any:
         return routing.Route(f"/{{token}}/{path}", guarded(handle), methods=[method])
 
-    return starlette.Starlette(
+    return applications.Starlette(
         routes=[
             route("", static("page.html", "text/html", "review")),
             route("style.css", static("style.css", "text/css", "report", "review")),
             route("script.js", static("script.js", "text/javascript", "review")),
             route("image/{number:int}", image),
-            route("state", state),
-            route("next", next_item, "POST"),
-            route("item", item, "POST"),
-            route("answer", answer, "POST"),
-            route("finish", finish, "POST"),
+            route("state", lambda request, sent: reply(session.state())),
+            route("next", lambda request, sent: reply(next_item(sent)), "POST"),
+            route("item", lambda request, sent: reply(item(sent)), "POST"),
+            route("answer", lambda request, sent: reply(answer(sent)), "POST"),
+            route("finish", lambda request, sent: reply(session.finish(folder)), "POST"),
         ]
     )
 

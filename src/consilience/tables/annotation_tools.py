@@ -24,7 +24,7 @@ LONGEST_CHOICE = 60
 
 
 def _reader(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
-    """Return a reader that says of a file of another form that it is one."""
+    """Return a reader that refuses a file of another format, and says so."""
 
     @wraps(read)
     def checked(path: Any, **options: Any) -> Annotations:

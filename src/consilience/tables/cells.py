@@ -213,15 +213,16 @@ def _stack(labels: npt.NDArray[np.object_], observed: BoolArray) -> Batch:
 def same_labels(left: Batch, right: Batch) -> bool:
     """Return whether two batches hold the same labels, whatever their dtypes."""
     if left.dtype.kind == "O" or right.dtype.kind == "O":
-        return all(map(_same_label, left.tolist(), right.tolist()))
+        return all(map(same_label, left.tolist(), right.tolist()))
     return np.array_equal(left, right, equal_nan=left.dtype.kind == right.dtype.kind == "f")
 
 
-def _same_label(left: Any, right: Any) -> bool:
+def same_label(left: Any, right: Any) -> bool:
+    """Return whether two labels of any type are equal."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(left, right)
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same_label(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(same_label(left[key], right[key]) for key in left)
     return bool(left == right)
 
 

@@ -94,7 +94,7 @@ def _read_texts(
 ) -> Votes:
     """Return votes with cells of text cleaned."""
     if may_leave_out and not strict:
-        votes = _leave_out(votes, odd_columns(votes) if declared.kind in _NAMED or declared.numeric else [])
+        votes = _leave_out(votes, columns_of_texts(votes) if declared.kind in _NAMED or declared.numeric else [])
     seen = _scalars(_listed(votes))
     out = {cell: reason for cell in seen if (reason := _missing(cell, declared, abstain, strict)) is not None}
     left = Counter({cell: count for cell, count in seen.items() if cell not in out})
@@ -147,7 +147,7 @@ def read_by(votes: Votes, space: LabelSpace, name: str, *, strict: bool = False,
     If most of them are none, the label type is wrong, which is refused as if strict.
     """
     try:
-        read = as_the_space_reads(votes, space, name)
+        read = labels_from_text(votes, space, name)
         listed = _listed(votes) if votes.labels.dtype == object else []
         words = _scalars(listed)
         known = 0 < words.total() == len(listed) and len(words) <= FEW_WORDS
@@ -160,7 +160,7 @@ def read_by(votes: Votes, space: LabelSpace, name: str, *, strict: bool = False,
         bad = list(wrong_labels(cells, space))
         if not bad or len(bad) > len(cells) / 2:
             raise
-        read = as_the_space_reads(_without(votes, bad, ["not a label"] * len(bad)), space, name)
+        read = labels_from_text(_without(votes, bad, ["not a label"] * len(bad)), space, name)
     if isinstance(space, Scores) and space.range is not None and read.labels.dtype.kind in "iuf":
         numbers = read.labels[read.observed]
         low, high = space.range
@@ -211,23 +211,28 @@ def with_unlisted(votes: Votes, unlisted: str | None) -> Votes:
     return replace(votes, labels=labels, receipt=receipt)
 
 
-def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
-    """Return votes whose cells of text are read by the space, or by what they look like."""
+def refuse_mixed_cells(votes: Votes, name: str) -> None:
+    """Refuse a source that mixes numbers and text: a few cells that are not numbers are mistakes."""
+    if votes.labels.dtype != object:
+        return
+    cells, rows, columns = _cells(votes)
+    is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
+    for column, source in enumerate(votes.sources):
+        mine = columns == column
+        if mine.any() and NUMBERS < is_number[mine].mean() < 1.0:
+            odd = int(np.flatnonzero(mine & ~is_number)[0])
+            raise FileFormatError(
+                f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
+                f"{votes.items.tolist()[rows[odd]]!r}. Correct the cell, leave it empty, or pass "
+                f"abstain={cells[odd]!r} if it means that the source abstains."
+            )
+
+
+def labels_from_text(votes: Votes, space: LabelSpace, name: str) -> Votes:
+    """Return votes whose cells of text are read as labels of the space."""
     if votes.labels.dtype != object:
         return votes
     cells, rows, columns = _cells(votes)
-    if space is None:
-        is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
-        for column, source in enumerate(votes.sources):
-            mine = columns == column
-            if mine.any() and NUMBERS < is_number[mine].mean() < 1.0:  # a few that are not numbers are mistakes
-                odd = int(np.flatnonzero(mine & ~is_number)[0])
-                raise FileFormatError(
-                    f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
-                    f"{votes.items.tolist()[rows[odd]]!r}. Correct the cell, leave it empty, or pass "
-                    f"abstain={cells[odd]!r} if it means that the source abstains."
-                )
-        return votes
     if not any(isinstance(cell, str) for cell in cells.tolist()):
         return votes
     try:
@@ -242,7 +247,7 @@ def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Vot
     return replace(votes, labels=tighten(labels, ~votes.observed))
 
 
-def odd_columns(votes: Votes) -> list[int]:
+def columns_of_texts(votes: Votes) -> list[int]:
     """Return columns of the texts that were voted on, among columns of votes: each has words that no other has."""
     if votes.labels.dtype != object or votes.labels.ndim != 2:
         return []

@@ -1,4 +1,4 @@
-"""Tables on disk: CSV, JSON, Excel, Parquet and Arrow in, text, Parquet and Arrow out, atomically.
+"""Tables on disk: CSV, JSON, Excel, Parquet and Arrow in, whole or in pieces; text, Parquet and Arrow out, atomically.
 
 Text files are read as text first. A column becomes numbers, booleans or lists only if each of its cells is one, so
 that no cell is lost to a guess; an empty cell is null. What other words mean is decided in `cleaning`.
@@ -16,7 +16,8 @@ import re
 import secrets
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ _TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
 )
 #: Cells shown in a message are cut after this many signs.
 SHOWN = 60
+#: Rows that are read at once.
+ROWS = 1 << 16
 #: What pandas calls a column without a name once it has read and written it.
 PANDAS_INDEX = "Unnamed: 0"
 
@@ -94,13 +97,9 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor a file name. Pass one of them.")
     source, name = Path(path), str(path)
     if os.path.isdir(source):
-        files = sorted(source.rglob("*.parquet"))
-        if not files:
-            raise FileFormatError(
-                f"The folder {name!r} contains no .parquet file. Name a file, or a folder of Parquet files."
-            )
         try:
-            return pa.concat_tables([_read_binary(file, "parquet") for file in files], promote_options="permissive")
+            tables = [_read_binary(file, file_format(file)) for file in _files_in_pieces(source)]
+            return pa.concat_tables(tables, promote_options="permissive")
         except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"The files in {name!r} do not have the same columns: {error}.") from None
     check_exists(source)
@@ -154,10 +153,7 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
         table.validate(full=True)  # an offset beyond its buffer would take the process along
         return table
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        raise FileFormatError(
-            f"{str(path)!r} cannot be read as {kind.capitalize()}: it is damaged or cut short "
-            f"({first_line(error)}). Write or download it again."
-        ) from None
+        raise _unreadable(repr(str(path)), error) from None
 
 
 def first_line(error: Exception) -> str:
@@ -355,6 +351,112 @@ def typed_cells(cells: Sequence[str | None]) -> list[Any]:
             except ValueError:
                 continue
     return list(texts)
+
+
+# --- pieces of files: a row group, or a record batch, at a time --------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """A row group of a Parquet file, or a record batch of an Arrow file; `first_row` counts rows through all files."""
+
+    file: str
+    group: int
+    n_rows: int
+    first_row: int
+
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return f"{self.file!r}, row group {self.group}"
+
+    def tables(self, columns: list[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
+        """Yield some of the columns, at most `ROWS` rows at a time, each time with the number of the first row."""
+        start = 0
+        try:
+            for batch in self._batches(columns):
+                batch.validate(full=True)  # an offset beyond its buffer would take the process along
+                if batch.num_rows:
+                    yield start, pa.Table.from_batches([batch])
+                start += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.place, error) from None
+
+    def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        if file_format(self.file) == "parquet":
+            with parquet.ParquetFile(self.file) as file:
+                yield from file.iter_batches(batch_size=ROWS, row_groups=[self.group], columns=columns)
+            return
+        with pa.memory_map(self.file) as source:
+            batch = pa.ipc.open_file(source).get_batch(self.group)
+            batch = batch if columns is None else batch.select(columns)
+            for start in range(0, batch.num_rows, ROWS):
+                yield batch.slice(start, ROWS)
+
+
+def find_row_groups(path: str | Path) -> tuple[tuple[RowGroup, ...], list[str]]:
+    """Return the row groups of a file, or of all files in a folder, and the names of their columns."""
+    files, groups, names, first_row = _files_in_pieces(Path(path)), list[RowGroup](), list[str](), 0
+    for file in files:
+        columns, sizes = _described(file)
+        names = names or columns
+        if set(columns) != set(names):
+            odd = sorted(set(columns) ^ set(names))
+            raise FileFormatError(
+                f"{str(files[0])!r} and {str(file)!r} do not have the same columns: only one of them has "
+                f"{', '.join(map(repr, odd[:5]))}. Write the missing column with nulls, or move the file elsewhere."
+            )
+        for group, size in enumerate(sizes):
+            if size:
+                groups.append(RowGroup(str(file), group, size, first_row))
+            first_row += size
+    return tuple(groups), names
+
+
+def _files_in_pieces(path: Path) -> list[Path]:
+    endings = {ending for ending, kind in FORMATS.items() if kind in ("parquet", "arrow")}
+    if not os.path.exists(path):
+        raise FileFormatError(f"There is no file or folder {str(path)!r}.")
+    if not os.path.isdir(path):
+        if path.suffix.lower() not in endings:
+            raise FileFormatError(
+                f"{str(path)!r} cannot be read in pieces. Use Parquet or Arrow ({', '.join(sorted(endings))}), or "
+                "read the table whole if it fits into memory."
+            )
+        return [path]
+    found = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in endings and not any(part[:1] in "._" for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise FileFormatError(f"The folder {str(path)!r} contains no file that ends in {', '.join(sorted(endings))}.")
+    return found
+
+
+def _described(file: Path) -> tuple[list[str], list[int]]:
+    """Return the names of the columns of a file and the numbers of rows of its row groups."""
+    try:
+        if file_format(file) == "parquet":
+            with parquet.ParquetFile(file) as stored:
+                known = stored.metadata
+                sizes = [known.row_group(group).num_rows for group in range(known.num_row_groups)]
+                return list(stored.schema_arrow.names), sizes
+        with pa.memory_map(str(file)) as source:
+            stream = pa.ipc.open_file(source)
+            sizes = [stream.get_batch(group).num_rows for group in range(stream.num_record_batches)]
+            return list(stream.schema.names), sizes
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise _unreadable(repr(str(file)), error) from None
+
+
+def _unreadable(place: str, error: Exception) -> FileFormatError:
+    return FileFormatError(
+        f"{place} cannot be read: it is damaged or cut short ({first_line(error)}). Write or download it again."
+    )
+
+
+# --- out ----------------------------------------------------------------------------------------------------------
 
 
 def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_csv: bool = False) -> None:

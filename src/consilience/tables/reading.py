@@ -13,7 +13,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
 from consilience.tables.cells import spelled_out
-from consilience.tables.cleaning import as_the_space_reads, cleaned, read_by
+from consilience.tables.cleaning import cleaned, read_by, refuse_mixed_cells
 from consilience.tables.files import read_table, write_table
 from consilience.tables.frames import as_frame, is_frame, likely_column, native_frame
 from consilience.tables.judges import votes_of_comparisons
@@ -107,7 +107,8 @@ def read_votes(
     reading = Reading(layout, item, source, label, chosen, tuple(drop), abstain, repeats, strict, fold, decimal)
     votes = reading.votes(table, name, Declared.by(space))
     if space is None:
-        return as_the_space_reads(votes, None, name)
+        refuse_mixed_cells(votes, name)
+        return votes
     return read_by(votes, space, name, strict=strict, unlisted=unlisted)
 
 
