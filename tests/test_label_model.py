@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from simulated import CASES, SPACES, simulated
+from simulated import CASES, SPACES, codes, simulated
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError, UnsupportedError
@@ -78,7 +78,7 @@ def test_labels_come_in_the_order_of_the_items_and_are_missing_without_votes(kin
     assert ((labels[rows] == -1) | np.isnan(labels[rows])).all()
     assert (confidence[rows] == 0.0).all()
     assert ((confidence >= 0) & (confidence <= 1)).all()
-    assert "items-without-votes" in {item.code for item in model.diagnostics_}
+    assert "items-without-votes" in codes(model)
     order = np.random.default_rng(1).permutation(400)
     assert np.array_equal(model.predict(votes[order]), labels[order], equal_nan=True)
 

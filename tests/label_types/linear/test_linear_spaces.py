@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from simulated import fitted
 
 import consilience as cs
 from consilience import Scores, Vectors
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-
-def fitted(space, votes, gold=None, **settings):
-    return cs.LabelModel(space, **settings).fit(votes, gold)
 
 
 def stars(n=400, seed=0):
