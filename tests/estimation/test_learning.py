@@ -1,7 +1,5 @@
 """What every label type learns from one engine: qualities, copies, camps, known labels, honest errors; embeddings."""
 
-import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -193,18 +191,6 @@ def test_labels_do_not_depend_on_the_order_of_sources_or_items(name: str) -> Non
     batch = SPACES[name].as_batch
     assert SPACES[name].distance(batch(first[rows]), batch(second)).max() < 1e-6
     assert one[rows] == pytest.approx(two, abs=1e-6)
-
-
-def test_votes_of_parts_give_the_model_of_the_whole() -> None:
-    for name, space in SPACES.items():
-        votes, _ = draw(name, [0.2, 0.4, 0.5, 0.7], 120, 13)
-        take = partial(cs.partitions.Moments.of, space=space)
-        whole = take(votes)
-        parts = take(votes[:50], law=whole.law) + take(votes[50:], law=whole.law)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-            one, two = (cs.LabelModel(space).fit_moments(sums) for sums in (whole, parts))
-        assert one.weight_ == pytest.approx(two.weight_, rel=0.05, abs=0.02)
 
 
 #: Label types with an embedding (the paper's g), weights of five sources that are far apart, and the factor between

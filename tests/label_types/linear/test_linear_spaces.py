@@ -171,11 +171,3 @@ def test_votes_of_another_shape_are_refused(shape):
 def test_settings_that_make_no_sense_are_refused(space, settings, message):
     with pytest.raises(InvalidLabelError, match=message):
         space(**settings)
-
-
-def test_other_methods_are_refused():
-    votes, _ = points()
-    with pytest.raises(cs.exceptions.UnsupportedError, match="not available for this label type"):
-        cs.LabelModel(Vectors(2), method="quadratic").fit(votes)
-    with pytest.raises(cs.exceptions.PriorError, match="not finite"):
-        cs.LabelModel(Vectors(2), prior="uniform").fit(votes)
