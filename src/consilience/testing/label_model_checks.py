@@ -322,7 +322,7 @@ def known_labels_do_not_hurt(case: _Case) -> None:
     """Check that 40 known labels of 300 do not make the others worse, to .5% and a standard error (three tables).
 
     Where they do, they must not on twelve fresh tables either, to .5% and three standard errors, which are half as
-    large. If they change nothing, both occur once in 4,700 checks, and once in 37 runs of five seeds for 25 label types.
+    large. If they change nothing, both occur once in 4,700 checks: once in 37 runs of five seeds for 25 label types.
     """
     if "gold" not in inspect.signature(case.make_model(case.space).fit).parameters:
         return
