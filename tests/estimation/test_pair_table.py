@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
+import consilience as cs
 from consilience.estimation.pair_table import agreement_sums, agreement_table
+from consilience.estimation.protocol import Chunk
 
 
 def table(votes, observed):
@@ -39,3 +41,15 @@ def test_two_sources_and_constant_votes_are_not_widened():
     same = table(np.zeros((50, 4)), np.ones((50, 4), dtype=bool))
     assert np.array_equal(alone.widened, np.ones(2))
     assert np.array_equal(same.widened, np.ones(4))
+
+
+def test_similar_labels_have_the_sums_of_any_agreement():
+    # known labels are no partners
+    rng = np.random.default_rng(3)
+    labels = rng.choice(np.array(["a b", "a c d", "b", "c d e"], dtype=object), (40, 4))
+    observed, known = rng.random((40, 4)) < 0.7, rng.choice(np.array(["a b", "b"], dtype=object), 40)
+    law = cs.Texts().law
+    found = law.statistics(Chunk(labels, observed, known, np.arange(40) < 10))
+    brute = agreement_sums(lambda rows, a, b: law.similarity(law.cost(labels[rows, a], labels[rows, b])), observed)
+    for name in ("agreement", "agreement_count", "agreement_rows"):
+        assert found[name] == pytest.approx(brute[name])

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["LIMIT", "Forward", "PairTable", "Statistics", "agreement_sums", "agreement_table", "ratio_sums"]
+__all__ = ["LIMIT", "Forward", "PairTable", "Statistics", "agreement_sums", "agreement_table", "ratio_sums", "row_sums"]
 
 #: Largest |u|; q = tanh(4) = .9993 stands for "always right".
 LIMIT = 4.0
@@ -139,12 +139,7 @@ def agreement_sums(
                 with_others[rows, b] += value
     others = observed * (observed.sum(axis=1, keepdims=True) - 1.0)
     sums = {
-        "agreement_rows": np.stack(
-            [
-                (left * right).sum(axis=0)
-                for left, right in ((with_others, with_others), (with_others, others), (others, others))
-            ]
-        ),
+        "agreement_rows": row_sums(with_others, others),
         "agreement": total + total.T,
         "agreement_square": square + square.T,
         "agreement_count": count + count.T,
@@ -159,6 +154,12 @@ def agreement_sums(
                 known[:, a] = value.sum(), value @ value, len(rows)
         sums |= {"gold_agreement": known[0], "gold_agreement_square": known[1], "gold_agreement_count": known[2]}
     return sums
+
+
+def row_sums(with_others: FloatArray, others: FloatArray) -> FloatArray:
+    """Return ``(3, m)`` sums of S^2, S T and T^2, where a source agrees by S in total with T others on an item."""
+    both = ((with_others, with_others), (with_others, others), (others, others))
+    return np.stack([(left * right).sum(axis=0) for left, right in both])
 
 
 def ratio_sums(sums: FloatArray, least_scatter: FloatArray | float, prefix: str = "") -> dict[str, FloatArray]:

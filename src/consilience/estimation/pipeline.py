@@ -337,7 +337,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         table = replace(table, linked=None)  # independent by decree, identical votes or not
     with working("weighing the sources"):
         found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
-    if table.widened is not None and not law.has_em:  # the engine takes pairs as independent; EM sees whole votes
+    if table.widened is not None:  # the engine takes the errors of pairs as independent, but for luck
         found = replace(found, draws=found.u + (found.draws - found.u) * table.widened)
     if learn:
         found = found.reweighed([law.group_evidence(one.groups, statistics) for one in found.hypotheses])

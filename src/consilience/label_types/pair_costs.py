@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.estimation.pair_table import PairTable, agreement_sums, agreement_table
+from consilience.estimation.pair_table import PairTable, agreement_sums, agreement_table, row_sums
 from consilience.estimation.protocol import Chunk, Law, Mixture, Statistics
 
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
@@ -109,6 +109,13 @@ class SimilarityLaw(PairLaw):
             parts[name] = sums[:m, :m]
             if has_gold:
                 parts[f"gold_{name}"] = sums[m, :m]
+        between = (sources[pairs] < m).all(axis=1)
+        ends = (rows * size + sources)[pairs[between]].T.ravel()
+        similar, others = (
+            np.bincount(ends, weights, minlength=observed.size).reshape(observed.shape)[:, :m].astype(np.float64)
+            for weights in (np.tile(close[between], 2), None)
+        )
+        parts["agreement_rows"] = row_sums(similar, others)
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
