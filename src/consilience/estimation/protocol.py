@@ -22,6 +22,7 @@ from consilience.exceptions import UnsupportedError
 __all__ = [
     "MEAN",
     "METHODS",
+    "SAMPLE_ITEMS",
     "Chunk",
     "CompositeLaw",
     "Diagnostic",
@@ -39,6 +40,8 @@ __all__ = [
 
 #: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
 MEAN, SPREAD = 0.55, 0.5
+#: Beyond this many items sums are already precise. What is only refined, or says how precise they are, takes a sample.
+SAMPLE_ITEMS = 50_000
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
 

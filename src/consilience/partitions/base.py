@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import IntArray, as_object_array, hash_priority
+from consilience.arrays import IntArray, as_object_array, hash_priority, sampled_rows
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import InvalidVotesError, SourceMismatchError, UnsupportedError
 from consilience.label_types.base import LabelSpace
@@ -126,11 +126,10 @@ class VotePartitions(ABC):
 
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
     """Return a function that picks about `size` of `n_items` items, chunk by chunk, by hashed item id."""
-    share = min(size / max(n_items, 1), 1.0)
-    limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+    share = size / max(n_items, 1)
 
     def choose(part: Part) -> Part:
-        return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
+        return part if share >= 1.0 else part[sampled_rows(part.votes.items, share, seed)]
 
     return choose
 
