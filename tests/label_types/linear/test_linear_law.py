@@ -226,7 +226,7 @@ def test_known_labels_of_another_magnitude_are_refused() -> None:
 
 
 def test_fourth_moments_of_a_sample_give_the_standard_errors_of_all_and_do_not_depend_on_chunks():
-    # 50,000 of 150,000 items give fourth moments of normal votes to 1.5%, and standard errors to .7%. These are those of
+    # 50,000 of 150,000 items give the fourth moments of normal votes to 1.5%, standard errors to .7%. Those here are of
     # 400 draws, which say them to 3.5%: the tolerance is three deviations of the difference if the draws differ.
     votes, _ = affine(150_000)
     table = cs.Votes.from_array(votes)
