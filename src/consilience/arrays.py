@@ -112,6 +112,13 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
         return mixed
 
 
+def sampled_rows(ids: npt.NDArray[Any], share: float, seed: int) -> IntArray:
+    """Return the positions of a share of the items: the same ones however they are ordered or cut into chunks."""
+    if share >= 1.0:
+        return np.arange(len(ids))
+    return np.flatnonzero(hash_priority(ids, seed) < np.uint64(min(int(share * 2**64), 2**64 - 1)))
+
+
 def votes_per_item(observed: BoolArray) -> IntArray:
     """Return how many sources vote on each item of an ``(n, m)`` mask."""
     m = observed.shape[1]

@@ -390,7 +390,8 @@ def solved(story: demo.Story):
     """Return the table of a story, the fitted model, and the scores by name."""
     example = story.load()
     model = fit_votes(example.space, example.votes)
-    return example, model, {row["labels by"]: row for row in demo.scores(story, example, model)}
+    found = model.predict(example.votes), model.predict_baseline(example.votes)
+    return example, model, {row["labels by"]: row for row in demo.scores(story, example, *found)}
 
 
 def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran):

@@ -124,13 +124,13 @@ def _tell(number: int, story: Story, target: Path, output: Output, seed: int) ->
     votes = example.votes
     with output.working(f"fitting {story.name}"):
         model = fit_votes(example.space, votes, seed=seed)
-        rows = scores(story, example, model, seed)
+        labels, plain, sure = model.predict(votes), model.predict_baseline(votes), model.confidence(votes)
+        rows = scores(story, example, labels, plain, seed)
     output.text(f"\n--- {number}  {story.title} ---")
     output.text(f"{story.text} {votes.n_items} items, {votes.n_sources} sources, no known labels.\n")
     output.table(source_columns(example, model))
     output.findings(model.diagnostics_)
     output.table(columns_of(rows))
-    labels, plain, sure = model.predict(votes), model.predict_baseline(votes), model.confidence(votes)
     right = labels == example.truth
     surer, others = np.array_split(np.argsort(-sure, kind="stable"), 2)
     output.text(
@@ -150,15 +150,14 @@ def _tell(number: int, story: Story, target: Path, output: Output, seed: int) ->
     output.text(f"wrote {votes.n_items} labels with their confidence to {target}")
 
 
-def scores(story: Story, example: Example, model: LabelModel, seed: int = 0) -> list[dict[str, Any]]:
+def scores(story: Story, example: Example, labels: Batch, plain: Batch, seed: int = 0) -> list[dict[str, Any]]:
     """Return how good the labels of the model, of the plain vote and of the best single source are."""
     space, votes = example.space, example.votes
-    labels = model.predict(votes)
     rows = [score(example, "consilience", labels)]
     if story.dependent:
         informed = fit_votes(space, votes, pairs=story.dependent, seed=seed)
         rows.append(score(example, f"consilience --depends {','.join(story.dependent[0])}", informed.predict(votes)))
-    rows.append(score(example, "plain vote", model.predict_baseline(votes)))
+    rows.append(score(example, "plain vote", plain))
     singles = [
         score(example, f"best single source ({name}, on its {seen.mean():.0%})", column, seen)
         for name, column, seen in zip(votes.sources, votes.labels.T, votes.observed.T, strict=True)

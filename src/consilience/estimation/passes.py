@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import hash_priority, votes_per_item
-from consilience.estimation.protocol import Chunk, Law, Statistics
+from consilience.estimation.protocol import SAMPLE_ITEMS, Chunk, Law, Statistics
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, as_chunk
 
-__all__ = ["SAMPLE_ITEMS", "SAMPLE_ROWS", "VotePasses", "keep_sample", "silent_items"]
+__all__ = ["SAMPLE_ROWS", "VotePasses", "keep_sample", "silent_items"]
 
-#: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
-SAMPLE_ITEMS = 50_000
 #: Items of a chunk of that sample, and of votes that take long, so that several threads have something to do.
 SAMPLE_ROWS = 16_384
 

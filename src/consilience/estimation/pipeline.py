@@ -21,9 +21,10 @@ from consilience.estimation.calibration import calibrate
 from consilience.estimation.diagnostics import count_findings, guessing_sources, items_without_votes, trust_findings
 from consilience.estimation.em import polish
 from consilience.estimation.known_labels import as_random_sample, without_known_labels
-from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
+from consilience.estimation.passes import VotePasses, silent_items
 from consilience.estimation.protocol import (
     MEAN,
+    SAMPLE_ITEMS,
     SPREAD,
     CompositeLaw,
     Diagnostic,

@@ -22,6 +22,7 @@ from consilience.exceptions import UnsupportedError, did_you_mean
 __all__ = [
     "MEAN",
     "METHODS",
+    "SAMPLE_ITEMS",
     "Chunk",
     "CompositeLaw",
     "Diagnostic",
@@ -41,6 +42,8 @@ __all__ = [
 MEAN, SPREAD = 0.55, 0.5
 #: Error correlation of any two sources before anything is known about them.
 SHARED_ERROR = 0.007
+#: Beyond this many items sums are already precise. What is only refined, or says how precise they are, takes a sample.
+SAMPLE_ITEMS = 50_000
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
 

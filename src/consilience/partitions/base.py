@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, IntArray, as_object_array, hash_priority
+from consilience.arrays import Batch, IntArray, as_object_array, hash_priority, sampled_rows
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import InvalidVotesError, SourceMismatchError, UnsupportedError
 from consilience.label_types.base import LabelSpace
@@ -158,13 +158,8 @@ def without_pieces(votes: Any) -> UnsupportedError:
 
 def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
     """Return a function that picks about `size` of `n_items` items, chunk by chunk, by hashed item id."""
-    return lambda part: part if size >= n_items else part[chosen_rows(part.votes.items, n_items, size, seed)]
-
-
-def chosen_rows(items: npt.NDArray[Any], n_items: int, size: int, seed: int) -> npt.NDArray[np.intp]:
-    """Return the rows of those of these items that are among about `size` of `n_items`, by hashed item id."""
-    limit = np.uint64(min(int(size / max(n_items, 1) * 2**64), 2**64 - 1))
-    return np.flatnonzero(hash_priority(items, seed) < limit) if size < n_items else np.arange(len(items))
+    share = size / max(n_items, 1)
+    return lambda part: part if share >= 1.0 else part[sampled_rows(part.votes.items, share, seed)]
 
 
 @dataclass(frozen=True)

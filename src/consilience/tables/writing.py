@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null, votes_per_item
+from consilience.arrays import (
+    Batch,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    hash_priority,
+    is_null,
+    sampled_rows,
+    votes_per_item,
+)
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidLabelError, UnsupportedError, needed
 from consilience.label_model import LabelModel
@@ -16,7 +25,7 @@ from consilience.label_types import Preferences, Rankings, Scores
 from consilience.label_types.base import NORMAL_95, LabelSpace
 from consilience.lazy import narwhals as nw
 from consilience.lazy import pyarrow as pa
-from consilience.partitions.base import VotePartitions, chosen_rows
+from consilience.partitions.base import VotePartitions
 from consilience.tables.encoding import encode
 from consilience.tables.files import file_format, write_table
 from consilience.tables.frames import is_dataset
@@ -71,7 +80,7 @@ def label_table(
     encoded = encode(table, model.space)
     cast = votes_per_item(encoded.observed)
     if unrelated is None and model.space.n_labels is None:
-        rows = chosen_rows(table.items, len(table), UNRELATED_ITEMS, UNRELATED_SEED)
+        rows = sampled_rows(table.items, UNRELATED_ITEMS / max(len(table), 1), UNRELATED_SEED)
         rows = rows[np.argsort(hash_priority(table.items[rows], UNRELATED_SEED), kind="stable")]
         unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
     agreement = _agreement(model.space, encoded, belief, cast, unrelated)

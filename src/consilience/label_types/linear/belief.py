@@ -232,15 +232,15 @@ class Prepared(NamedTuple):
 
 
 def condense(prepared: Prepared) -> Prepared:
-    """Return a few vectors in place of all those without gaps and known label, with the same number, mean and products.
+    """Return a few items in place of all those without gaps and known label, with the same number, mean and products.
 
     Under normal noise nothing else of them matters.
     """
     m, d = prepared.labels.shape[1:]
     size = m * d
     full = prepared.observed.all(axis=1) & ~prepared.is_known
-    if d == 1 or size > MOST_NUMBERS or full.sum() <= 2 * size:
-        return prepared
+    if size > MOST_NUMBERS or full.sum() <= 2 * size or (d == 1 and not full.all()):
+        return prepared  # scores with gaps have a compiled loop
     votes = prepared.labels[full].reshape(-1, size)
     mean, added = votes.mean(axis=0), 2 * size
     values, vectors = np.linalg.eigh((votes - mean).T @ (votes - mean))
@@ -259,7 +259,7 @@ def round_sums(parameters: LinearParameters, prepared: Prepared) -> Statistics:
     """Return the sums of one E-step: moments of votes, of the expected y, and of both; y is measured from its mean."""
     labels, observed, known, is_known, repeats = prepared
     m, d = parameters.offset.shape
-    if d == 1:
+    if d == 1 and (repeats == 1.0).all():
         belief, totals = _believe_scores(parameters, labels, observed, LEARNING_ROUNDS, add_up=True)
         moved, found = belief.mean - parameters.mean, list(totals)
     else:

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.arrays import Batch, BoolArray, FloatArray, sampled_rows
 from consilience.estimation.pair_table import PairTable
 from consilience.estimation.protocol import (
+    SAMPLE_ITEMS,
     Chunk,
     Diagnostic,
     Hypothesis,
@@ -77,6 +78,8 @@ class LinearLaw(Law):
     gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
     knots: FloatArray | None = None  # (m, knots) quantiles of the sources, where normal scores are looked at
     repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
+    sampled: float = 1.0  # share of the items whose fourth moments are taken, and the seed that chooses them
+    seed: int = 0
     parameter_class = LinearParameters
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
@@ -95,7 +98,8 @@ class LinearLaw(Law):
         if self.gauge == "quantile" or (self.gauge == "auto" and not told):
             knots = quantile_knots(sample.labels, sample.observed, only_bent=self.gauge == "auto")
         repeated = repeated_share(self._votes(sample.labels, sample.observed), sample.observed)
-        return replace(self, scale=float("inf"), knots=knots, repeated=repeated)
+        share = SAMPLE_ITEMS / max(n_items, SAMPLE_ITEMS)
+        return replace(self, scale=float("inf"), knots=knots, repeated=repeated, sampled=share, seed=seed)
 
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, LinearLaw) and self.d == other.d and self.knots is other.knots
@@ -112,7 +116,9 @@ class LinearLaw(Law):
 
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed = self._votes(chunk.labels, chunk.observed), chunk.observed
-        sums = linear_sums(labels, observed)
+        ids = np.arange(len(chunk)) if chunk.items is None else chunk.items
+        sampled = sampled_rows(ids, self.sampled, self.seed)
+        sums = linear_sums(labels, observed, sampled)
         parts = {**chunk.counts(sums["both"]), **sums, "same": identical_votes(labels, observed)}
         if self.told.range is not None:
             low, high = self.told.range
@@ -120,7 +126,7 @@ class LinearLaw(Law):
             parts["outside"] = outside.sum(axis=0).astype(np.int64)
         if self.knots is not None:
             labels = normal_votes(self.knots, labels, observed)
-            parts |= {NORMAL + name: value for name, value in linear_sums(labels, observed).items()}
+            parts |= {NORMAL + name: value for name, value in linear_sums(labels, observed, sampled).items()}
         rows = chunk.gold_rows
         if len(rows) and chunk.known is not None:
             truths = {GOLD: chunk.known[rows].astype(np.float64).reshape(len(rows), 1, self.d)}

@@ -203,7 +203,8 @@ def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArr
     moment of a source has beyond these and four of its standard errors is the kurtosis of its noise.
     """
     told, left = quality**2, 1.0 - quality**2
-    pairs = np.where((correlation == 0.0) & np.outer(moments.varied, moments.varied), moments.count, 0.0)
+    some = moments.sampled
+    pairs = np.where((correlation == 0.0) & np.outer(some.varied, some.varied), some.count, 0.0)
     np.fill_diagonal(pairs, 0.0)
     both = np.outer(told, told)
     if not (pairs * both).any():
@@ -211,11 +212,11 @@ def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArr
     rest = np.outer(told, left) + np.outer(left, told) + np.outer(left, left)
     truth = max(float((pairs * both * (moments.joint_fourth - rest)).sum() / (pairs * both**2).sum()), 1.0)
     own = np.diag(moments.joint_fourth) - told**2 * truth - 6.0 * told * left
-    error = 4.0 * np.sqrt(96.0 / np.maximum(moments.votes * moments.mean.shape[1], 1.0))
+    error = 4.0 * np.sqrt(96.0 / np.maximum(some.votes * moments.mean.shape[1], 1.0))
     # Where y itself has long tails, small errors of its share pass for tails of the noise.
     error = error + told**2 * max(truth - 3.0, 0.0)
     heavy = (own > HEAVY_KURTOSIS * left**2) & (own - 3.0 * left**2 > error)
-    return bool((heavy & moments.varied & (moments.votes >= 30)).any())
+    return bool((heavy & some.varied & (some.votes >= 30)).any())
 
 
 # --- M-step -------------------------------------------------------------------------------------------------

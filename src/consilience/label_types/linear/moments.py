@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, few_votes
+from consilience.arrays import BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
@@ -24,27 +24,36 @@ COMPARED = 1 << 20
 CONSTANT = 1e-16
 #: Votes of a smaller variance do not vary: fourth powers of their deviations underflow.
 LEAST_VARIANCE = 1e-150
-#: Names of the sums over the items on which two sources vote, of the powers of their votes.
+#: Names of the sums over the items on which two sources vote, of the powers of their votes. The last two only tell how
+#: precise the others are, which a sample of the items says well enough; how the names of its sums start.
 POWERS = ("total", "square", "product", "skew", "fourth")
+SAMPLED = "sampled "
 
 
 # --- one pass ---------------------------------------------------------------------------------------------
 
 
-def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.NDArray[Any]]:
+def linear_sums(
+    labels: npt.NDArray[Any], observed: BoolArray, sampled: IntArray | None = None
+) -> dict[str, npt.NDArray[Any]]:
     """Return the sums of one chunk of votes ``(n, m, d)``: raw moments, in extended precision.
 
     Each block of rows is centered before it is multiplied and the center is put back in extended precision, so that
     votes far from zero lose no digits and the sums of any parts still add up. ``both`` ``(m, m)`` are the items on
     which both vote. Over these, for each coordinate ``(m, m, d)``: ``total`` of the first source's votes, ``square`` of
-    them, ``product`` of both, ``skew`` the square of the first times the second, ``fourth`` the product of the squares.
+    them, ``product`` of both; over the `sampled` rows also ``skew``, the square of the first times the second, and
+    ``fourth``, the product of the squares.
     Where d > 1, ``own`` ``(m, d, d)`` holds the products of the coordinates of one vote and ``pair_product`` ``(d, d)``
     those of two votes on one item, over all pairs.
     """
     m, d = labels.shape[1:]
-    sums = np.stack([_sums_of_coordinate(labels[:, :, k], observed) for k in range(d)], axis=3)
-    found: dict[str, npt.NDArray[Any]] = dict(zip(POWERS, sums[1:], strict=True))
-    found["both"] = np.rint(sums[0, :, :, 0]).astype(np.int64)
+    everyone = sampled is not None and len(sampled) == len(labels)
+    found = _powers(labels, observed, 5 if everyone else 3)
+    if sampled is not None:
+        some = found if everyone else _powers(labels[sampled], observed[sampled], 5)
+        found = {SAMPLED + name: value for name, value in some.items()} | {
+            name: found[name] for name in ("both", *POWERS[:3])
+        }
     if d > 1:
         own, every = np.zeros((m, d, d), dtype=np.longdouble), np.zeros((d, d), dtype=np.longdouble)
         for start in range(0, len(labels), ROWS):
@@ -57,41 +66,45 @@ def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
     return found
 
 
-def _sums_of_coordinate(votes: npt.NDArray[Any], observed: BoolArray) -> Wide:
-    """Return ``(6, m, m)`` the number of common items and the raw sums of `POWERS`, for one coordinate."""
+def _powers(labels: npt.NDArray[Any], observed: BoolArray, count: int) -> dict[str, npt.NDArray[Any]]:
+    """Return ``both`` and the first sums of `POWERS`, three or all."""
+    sums = np.stack([_sums_of_coordinate(labels[:, :, k], observed, count) for k in range(labels.shape[2])], axis=3)
+    found: dict[str, npt.NDArray[Any]] = dict(zip(POWERS, sums[1:], strict=False))
+    return {"both": np.rint(sums[0, :, :, 0]).astype(np.int64), **found}
+
+
+def _sums_of_coordinate(votes: npt.NDArray[Any], observed: BoolArray, count: int) -> Wide:
+    """Return ``(1 + count, m, m)`` the number of common items and the raw sums, for one coordinate."""
     n, m = votes.shape
-    centered = np.zeros((1 + len(POWERS), m, m))
-    complete = bool(observed.all())
+    few = not (complete := bool(observed.all())) and few_votes(observed)
+    centered = np.zeros((1 + (len(POWERS) if few else count), m, m))
     # About where the votes of a source are: whatever it is, the sums are put back by as much.
     looked_at = slice(None, None, max(n // ROWS, 1) if complete else 1)
     seen = observed[looked_at]
     center = np.where(seen, votes[looked_at], 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-    if not complete and few_votes(observed):
+    if few:
         from consilience.label_types.linear.kernels import sums_of_few
 
         sums_of_few(votes, observed, center, centered)
     else:
         _add_blocks(votes, None if complete else observed, center, centered)
-    both, total, square, product, skew, fourth = centered.astype(np.longdouble)
+    both, total, square, product, *higher = centered.astype(np.longdouble)
     a, b = center.astype(np.longdouble)[:, None], center.astype(np.longdouble)[None, :]
     raw_square = square + 2.0 * a * total + both * a**2
-    mixed = skew.T + 2.0 * b * product + b**2 * total
-    far = square.T + 2.0 * b * total.T + b**2 * both
-    return np.stack(
-        [
-            both,
-            total + a * both,
-            raw_square,
-            product + total * b + (total * b).T + both * a * b,
-            skew + 2.0 * a * product + a**2 * total.T + b * raw_square,
-            fourth + 2.0 * b * skew + b**2 * square + 2.0 * a * mixed + a**2 * far,
-        ]
-    )
+    raw = [both, total + a * both, raw_square, product + total * b + (total * b).T + both * a * b]
+    if count > 3:
+        skew, fourth = higher
+        mixed = skew.T + 2.0 * b * product + b**2 * total
+        far = square.T + 2.0 * b * total.T + b**2 * both
+        raw.append(skew + 2.0 * a * product + a**2 * total.T + b * raw_square)
+        raw.append(fourth + 2.0 * b * skew + b**2 * square + 2.0 * a * mixed + a**2 * far)
+    return np.stack(raw)
 
 
 def _add_blocks(votes: npt.NDArray[Any], observed: BoolArray | None, center: FloatArray, sums: FloatArray) -> None:
     """Add the centered sums, block by block; without a mask everybody votes."""
     n, m = votes.shape
+    fourth = len(sums) > 4
     # As large as the block: NumPy is slow to repeat a short row.
     centers = np.tile(center, (min(n, ROWS), 1))
     all_left, all_squares = np.empty_like(centers), np.empty_like(centers)
@@ -103,16 +116,18 @@ def _add_blocks(votes: npt.NDArray[Any], observed: BoolArray | None, center: Flo
         np.subtract(block, centers[:size], out=left)
         if observed is None:
             totals += np.ones(size) @ left
-            np.multiply(left, left, out=squares)
         else:
             seen = observed[start : start + ROWS]
             left[~seen] = 0.0
+        if fourth or observed is not None:
             np.multiply(left, left, out=squares)
+        if observed is not None:
             present = seen.astype(np.float64)
             sums[:3] += present.T @ present, left.T @ present, squares.T @ present
         sums[3] += left.T @ left
-        sums[4] += squares.T @ left
-        sums[5] += squares.T @ squares
+        if fourth:
+            sums[4] += squares.T @ left
+            sums[5] += squares.T @ squares
     if observed is None:
         sums[0], sums[1], sums[2] = n, totals[:, None], np.diag(sums[3])[:, None]
 
@@ -231,15 +246,21 @@ class LinearMoments:
         return _narrow(0.5 * (shared + shared.T))
 
     @cached_property
+    def sampled(self) -> LinearMoments:
+        """The same of the sampled items."""
+        return LinearMoments(Statistics(self._sums), SAMPLED)
+
+    @cached_property
     def joint_fourth(self) -> FloatArray:
         """``(m, m)`` mean product of the squares of both votes, in units of their variances: 1 + 2 r^2 if normal."""
-        mean, square, product, skew, fourth = (self._per_item(name) for name in POWERS)
+        own = self.sampled
+        mean, square, product, skew, fourth = (own._per_item(name) for name in POWERS)
         a, b = mean, np.swapaxes(mean, 0, 1)
         total = fourth - 2.0 * b * skew - 2.0 * a * np.swapaxes(skew, 0, 1)
         total = total + b**2 * square + a**2 * np.swapaxes(square, 0, 1) + 4.0 * a * b * product - 3.0 * a**2 * b**2
-        spread = (self._spread * np.swapaxes(self._spread, 0, 1)).sum(axis=2)
+        spread = (own._spread * np.swapaxes(own._spread, 0, 1)).sum(axis=2)
         # Where votes are so far from zero that fourth powers lose their digits, the normal law has to do.
-        usable = np.outer(self.varied, self.varied) & ((a**2 * b**2).sum(axis=2) < 1e15 * spread)
+        usable = np.outer(own.varied, own.varied) & ((a**2 * b**2).sum(axis=2) < 1e15 * spread)
         found = total.sum(axis=2) / np.where(usable, spread, 1.0)
         return _narrow(np.where(usable, np.maximum(found, 0.0), 1.0 + 2.0 * self.correlation**2))
 
@@ -252,11 +273,11 @@ class LinearMoments:
         size = np.trace(self.own_covariance, axis1=1, axis2=2)
         own = self.own_covariance / np.where(self.varied, size, 1.0)[:, None, None]
         alike = np.einsum("ade,bed->ab", own, own)
-        tails = np.clip(self.joint_fourth / (1.0 + 2.0 * self.correlation**2), 0.1, 100.0)
-        usable = np.outer(self.varied, self.varied) & (self.count >= MIN_COMMON_ITEMS)
+        tails, count = np.clip(self.joint_fourth / (1.0 + 2.0 * self.correlation**2), 0.1, 100.0), self.sampled.count
+        usable = np.outer(self.varied, self.varied) & (count >= MIN_COMMON_ITEMS)
         np.fill_diagonal(usable, False)
-        typical = float(np.average(tails[usable], weights=self.count[usable])) if usable.any() else 1.0
-        tails = (self.count * tails + BORROWED_ITEMS * typical) / (self.count + BORROWED_ITEMS)
+        typical = float(np.average(tails[usable], weights=count[usable])) if usable.any() else 1.0
+        tails = (count * tails + BORROWED_ITEMS * typical) / (count + BORROWED_ITEMS)
         return _narrow(np.clip(alike, 1e-3, 1.0) * tails)
 
     def pair_table(self, gold: LinearMoments | None = None) -> PairTable:
