@@ -427,7 +427,7 @@ CLAIMS = (
         reason="For classes, for pairs that are given and for pairs that are found, to within .01 where there is one "
         "and 8,000 items. A pair that is given is believed to share something: without reason it is estimated at .1 "
         "with 8,000 items and at .15 with 1,000. For other label types `correlation_potential` is that of the "
-        "two-class model with the same error correlation.",
+        "two-class model with the same error correlation, which grows with theta_ab but is on a scale of its own.",
         why="to within .03 where there is one; a pair that is given without reason is estimated at .1",
     ),
     Claim(

@@ -1,5 +1,6 @@
-"""Simulated votes that several test files share: one set per kind of label space."""
+"""Simulated votes that several test files share, one set per kind of label space; fits without warnings."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,3 +62,15 @@ class GivenWeights:
 
     def estimate(self, moments, space, dependencies):
         return self.weight
+
+
+def fitted(space, votes, gold=None, **settings) -> cs.LabelModel:
+    """Return a model whose findings are not warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        return cs.LabelModel(space, **settings).fit(votes, gold)
+
+
+def codes(model: cs.LabelModel) -> set[str]:
+    """Return the codes of the findings."""
+    return {finding.code for finding in model.diagnostics_}

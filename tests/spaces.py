@@ -119,8 +119,14 @@ SPACES = {
     "own space with mean": Plane(),
 }
 
-#: The first of every exported label type.
+#: The label types that consilience exports.
+EXPORTED = {
+    value
+    for value in (getattr(cs, name) for name in cs.__all__)
+    if isinstance(value, type) and issubclass(value, cs.LabelSpace) and value is not cs.LabelSpace
+}
+#: The first of each of them.
 ONE_OF_EACH: dict[str, cs.LabelSpace] = {}
 for one in SPACES.values():
-    if type(one).__name__ in cs.__all__:
+    if type(one) in EXPORTED:
         ONE_OF_EACH.setdefault(type(one).__name__, one)

@@ -1,6 +1,5 @@
 """Notebooks, explanations with code and the gallery run, and the notebooks are those of the tutorials."""
 
-import ast
 import json
 import re
 import runpy
@@ -9,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.test_docs import PAGES, ROOT
+from tests.test_docs import PAGES, ROOT, imported_by
 from tests.test_public_names import LABEL_TYPES
 
 import make_notebooks
@@ -74,13 +73,7 @@ def test_jupyter_runs_a_notebook_to_a_picture(path, tmp_path):
 @pytest.mark.usefixtures("picture")
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_gallery_example_draws_with_public_names(path):
-    imported = {
-        alias.name if isinstance(node, ast.Import) else node.module
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    }
-    assert imported <= {"consilience", "numpy", "matplotlib", "matplotlib.patches"}
+    assert imported_by(path) <= {"consilience", "numpy", "matplotlib", "matplotlib.patches"}
     runpy.run_path(str(path))
 
 

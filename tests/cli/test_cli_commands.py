@@ -1,21 +1,31 @@
-"""The commands do what they say: labels, tables, JSON, exit codes, also between other programs."""
+"""The commands do what they say: labels, tables, JSON, exit codes, the demo, engines, also between other programs."""
 
 import csv
+import filecmp
 import gzip
 import json
 import os
 import pty
 import subprocess
 import sys
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from tests.cli.running import files_in, refused_by_program, result_of, run
 
 import consilience as cs
-from consilience.cli import main
+import make_demo_data
+import make_demo_tables
+import make_tutorial_data
+from consilience.cli import demo, main
+from consilience.cli.label import fit_votes
+from consilience.label_types.rankings.labels import order_of_text
 from consilience.tables.files import read_table
 
 
@@ -366,3 +376,189 @@ def test_the_table_of_sources_is_written_and_the_report_shows_the_items(folder):
     refused = run("label", "with_text.csv", "-o", "c.csv", "--show", "txet", "--report", "c.html")
     assert refused.exit_code == 2
     assert "Did you mean 'text'?" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Return what ``consilience demo`` printed, and the folder it wrote to."""
+    folder = tmp_path_factory.mktemp("demo") / "labels"
+    return CliRunner(env={"COLUMNS": "100"}).invoke(main, ["demo", "--output", str(folder)]), folder
+
+
+@cache
+def solved(story: demo.Story):
+    """Return the table of a story, the fitted model, and the scores by name."""
+    example = story.load()
+    model = fit_votes(example.space, example.votes)
+    return example, model, {row["labels by"]: row for row in demo.scores(story, example, model)}
+
+
+def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran):
+    result = ran[0]
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Warning" not in result.output
+    assert "\x1b[" not in result.output, "colors in a pipe"
+    assert len(result.output.splitlines()) < 150
+    for shown in ("expected cost", "true cost", "judge_large", "dependent-pair", "plain vote", "confidence"):
+        assert shown in result.output
+
+
+def test_demo_writes_one_label_per_item_and_the_same_again(ran, tmp_path):
+    names = [f"labels-{story.name}.csv" for story in demo.STORIES]
+    assert {path.name for path in ran[1].iterdir()} == set(names)
+    for story in demo.STORIES:
+        example, model, _ = solved(story)
+        with (ran[1] / f"labels-{story.name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["item"] for row in rows] == example.votes.items.tolist()
+        read = order_of_text if story.name == "guests" else str
+        assert [read(row["label"]) for row in rows] == model.predict(example.votes).tolist()
+        assert all(0.0 <= float(row["confidence"]) <= 1.0 for row in rows)
+    # A terminal that knows ASCII only gets the same labels.
+    again = CliRunner(charset="ascii", env={"COLUMNS": "80"})
+    assert again.invoke(main, ["demo", "--output", str(tmp_path), "--seed", "0"]).exit_code == 0
+    assert filecmp.cmpfiles(ran[1], tmp_path, names, shallow=False)[0] == names
+
+
+def test_bad_arguments_and_an_output_that_is_a_file_exit_with_status_2(tmp_path):
+    for arguments in (["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demos"]):
+        assert run(*arguments).exit_code == 2
+    path = tmp_path / "taken"
+    path.write_text("", encoding="utf-8")
+    for output in (path, path / "below"):
+        result = run("demo", "--output", output)
+        assert result.exit_code == 2
+        assert "taken" in result.output
+        assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)
+def test_labels_are_at_least_as_good_as_the_plain_vote_and_costs_near_the_true_ones(story):
+    example, model, rows = solved(story)
+    assert rows["consilience"]["right"] == pytest.approx(np.mean(model.predict(example.votes) == example.truth))
+    assert rows["consilience"]["right"] >= rows["plain vote"]["right"]
+    assert rows["consilience"]["distance"] <= rows["plain vote"]["distance"]
+    # An illustration, not a test of the method: four standard errors of what is printed beside it.
+    columns = demo.source_columns(example, model)
+    gap = np.abs(np.array(columns["expected cost"]) - columns["true cost"])
+    assert (gap < 4 * np.array(columns["std. error"])).all()
+    if story.dependent:  # acting on the warning pays
+        assert any(set(story.dependent[0]) <= set(finding.sources) for finding in model.diagnostics_)
+        assert rows["consilience --depends shop_a,shop_b"]["distance"] < rows["consilience"]["distance"] + 0.05
+
+
+@pytest.mark.parametrize(
+    ("generator", "most"), [(make_demo_data, 90_000), (make_demo_tables, 90_000), (make_tutorial_data, 450_000)]
+)
+def test_generators_make_the_committed_tables(tmp_path, generator, most):
+    generator.main(tmp_path)
+    names = sorted(path.name for path in generator.FOLDER.iterdir() if path.is_file() and path.suffix != ".py")
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert sum((generator.FOLDER / name).stat().st_size for name in names) < most
+    assert filecmp.cmpfiles(generator.FOLDER, tmp_path, names, shallow=False)[0] == names
+
+
+def test_loading_the_datasets_imports_no_heavy_package_and_python_m_is_the_same_program():
+    program = (
+        "import sys; from consilience import datasets; datasets.load_tickets(); datasets.load_guests();"
+        "print([name for name in ('pandas', 'pyarrow', 'numba', 'scipy', 'rich', 'click') if name in sys.modules])"
+    )
+    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert completed.stdout.strip() == "[]", completed.stderr
+    command = [sys.executable, "-m", "consilience", "--version"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout.split()[0]) == (0, "consilience")
+
+
+@pytest.fixture
+def votes(tmp_path, monkeypatch):
+    """Return a folder with votes in several row groups, which is the current one."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, size=600)
+    table = {"item": [f"x{row}" for row in range(600)]}
+    for source in range(5):
+        cells = np.where(rng.random(600) < 0.6 + 0.08 * source, truth, rng.integers(0, 3, size=600))
+        table[f"s{source}"] = np.array(["ant", "bee", "cat"])[cells].tolist()
+    table["truth"] = [None] * 600
+    table["truth"][:40] = np.array(["ant", "bee", "cat"])[truth[:40]].tolist()
+    pq.write_table(pa.table(table), tmp_path / "votes.parquet", row_group_size=200)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_labels_in_pieces_are_those_of_the_whole_table(votes):
+    options = ("--space", "classes:ant,bee,cat", "--gold", "truth")
+    found = result_of("label", "votes.parquet", "-o", "labels", "--engine", "local", "--save", "m.npz", *options)
+    assert (found["items"], found["files"], found["skipped"], found["engine"]) == (600, 3, 0, "local")
+    assert [found["receipt"][name] for name in ("cells", "used", "empty", "ids")] == [3000, 3000, 0, "item"]
+    result_of("label", "votes.parquet", "-o", "whole.parquet", *options)
+    pieces, whole = pq.read_table("labels"), pq.read_table("whole.parquet")
+    assert pieces.column("label").to_pylist() == whole.column("label").to_pylist()
+    assert np.allclose(pieces.column("confidence").to_numpy(), whole.column("confidence").to_numpy(), rtol=1e-10)
+    again = result_of("predict", "m.npz", "votes.parquet", "-o", "again", "--engine", "local", "--drop", "truth")
+    assert again["items"] == 600
+    assert pq.read_table("again").equals(pieces)
+
+
+def test_a_stopped_run_is_continued_and_a_finished_one_is_kept(votes):
+    command = ("label", "votes.parquet", "-o", "labels", "--engine", "local", "--drop", "truth")
+    assert run(*command).exit_code == 0
+    manifest = votes / "labels" / "_manifest.jsonl"
+    manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:2]))
+    (votes / "labels" / "part-000002.parquet").write_bytes(b"half")
+    refused_by_program(votes, *command, words=("not empty", "--force"))
+    assert run(*command, "--resume").exit_code == 0
+    assert pq.read_table("labels").num_rows == 600
+
+
+def test_wrong_cells_stop_or_abstain(votes):
+    table = pq.read_table("votes.parquet").to_pydict()
+    table["s2"][333] = "dragonfly"
+    pq.write_table(pa.table(table), "votes.parquet", row_group_size=200)
+    command = ("label", "votes.parquet", "-o", "labels", "--engine", "local", "--drop", "truth")
+    space = ("--space", "classes:ant,bee,cat")
+    words = ("votes.parquet", "row group 1", "row 133", "'s2'", "dragonfly")
+    refused_by_program(votes, *command, *space, words=words)
+    found = result_of(*command, *space, "--on-error", "abstain")
+    assert (found["skipped"], found["receipt"]["not_votes"], found["receipt"]["used"]) == (1, {"not a label": 1}, 2999)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--resume",), ("--resume requires --engine (local or dask)",)),
+        (("--engine", "local", "--master", "local[2]"), ("--master requires --engine (spark)",)),
+        (("--engine", "spark", "--resume"), ("Spark commits its files", "--engine local or dask")),
+        (("--engine", "local", "--report", "page.html"), ("needs the votes in memory",)),
+        (("--engine", "local", "--layout", "long"), ("one row per item", "convert")),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(votes, options, words):
+    refused_by_program(votes, "label", "votes.parquet", "-o", "labels", "--drop", "truth", *options, words=words)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("engine", "package"), [("dask", "distributed"), ("spark", "pyspark")])
+def test_engines_label_like_the_program_itself(votes, engine, package):
+    if find_spec(package) is None:
+        pytest.skip(f"{package} is not installed: pip install -e '.[{engine}]' to run this test")
+    where = {"dask": (), "spark": ("--master", "local[2]")}[engine]
+    options = ("--space", "classes:ant,bee,cat", "--gold", "truth")
+    found = result_of("label", "votes.parquet", "-o", "labels", "--engine", engine, *where, *options)
+    assert found["items"] == 600
+    table = pq.read_table("labels").sort_by("item")
+    space = cs.Classes(["ant", "bee", "cat"])
+    gold = pq.read_table("votes.parquet").column("truth").to_pylist()
+    read = cs.read_votes("votes.parquet", space, drop=["truth"])
+    expected = cs.tables.label_table(cs.LabelModel(space, random_state=0).fit(read, gold=gold), read).sort_by("item")
+    assert table.column("label").to_pylist() == expected.column("label").to_pylist()
+
+
+def test_votes_are_inspected_in_pieces_with_the_numbers_of_the_whole_table(votes):
+    options = ("votes.parquet", "--space", "classes:ant,bee,cat", "--gold", "truth")
+    pieces, whole = result_of("inspect", *options, "--engine", "local"), result_of("inspect", *options)
+    assert pieces == whole
+    assert pieces["items"] == 600
+    refused = run("inspect", *options, "--engine", "local", "--resume")
+    assert refused.exit_code == 2  # nothing is written that could be continued

@@ -178,31 +178,31 @@ def ratio_sums(sums: FloatArray, least_scatter: FloatArray | float, prefix: str 
 
 
 def agreement_table(
-    sums: Any, transform: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
+    sums: Any,
+    transform: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] = lambda *same: same,
 ) -> PairTable:
     """Return the pair table of sums under the names of `agreement_sums`.
 
-    `transform` maps mean and standard error of the summed quantity to those of agreement, ``1 - cost / chance`` say.
+    `transform` maps the mean of the summed quantity, and its deviation from item to item, to those of agreement. Pairs
+    borrow scatter on the scale of agreement: good sources hardly scatter, on whatever scale the others scatter most.
     """
     count, votes = sums["agreement_count"], sums["agreement_votes"]
     m = len(count)
     off = ~np.eye(m, dtype=bool)
     mean, scatter = _mean_and_scatter(sums["agreement"], sums["agreement_square"], count)
-    pooled = scatter[off].sum() / max(count[off].sum(), 1.0)
-    error = np.where(count >= MIN_COMMON_ITEMS, _error(scatter, count, pooled), np.inf)
-    deviation = np.sqrt(scatter / np.maximum(count, 1.0))
+    widened = None
+    if "agreement_rows" in sums:
+        widened = _widened(sums["agreement_rows"], sums["agreement"], count, scatter)
+    mean, deviation = transform(mean, np.sqrt(scatter / np.maximum(count, 1.0)))
+    pooled = float((count * deviation**2)[off].sum()) / max(float(count[off].sum()), 1.0)
+    error = np.where(count >= MIN_COMMON_ITEMS, _error(deviation, count, pooled), np.inf)
     gold_mean = gold_error = None
     if "gold_agreement" in sums:
         known = sums["gold_agreement_count"]
         gold_mean, gold_scatter = _mean_and_scatter(sums["gold_agreement"], sums["gold_agreement_square"], known)
-        gold_error = np.where(known > 0, _error(gold_scatter, known, pooled), np.inf)
-    if transform is not None:
-        deviation = transform(mean, deviation)[1]
-        mean, error = transform(mean, error)
-        if gold_mean is not None and gold_error is not None:
-            gold_mean, gold_error = transform(gold_mean, gold_error)
+        gold_mean, gold_deviation = transform(gold_mean, np.sqrt(gold_scatter / np.maximum(known, 1.0)))
+        gold_error = np.where(known > 0, _error(gold_deviation, known, pooled), np.inf)
     both = np.where(off, count, 0.0) + np.diag(votes)
-    widened = _widened(sums["agreement_rows"], sums["agreement"], count, scatter) if "agreement_rows" in sums else None
     value = np.where(off, mean, 1.0)
     return PairTable(value, error, both, gold_mean, gold_error, widened=widened, scatter=deviation**2)
 
@@ -233,6 +233,6 @@ def _mean_and_scatter(total: FloatArray, square: FloatArray, count: FloatArray) 
     return mean, np.maximum(square - count * mean**2, 0.0)
 
 
-def _error(scatter: FloatArray, count: FloatArray, pooled: float) -> FloatArray:
-    error: FloatArray = np.sqrt((scatter + BORROWED_ITEMS * pooled) / (count + BORROWED_ITEMS) / np.maximum(count, 1.0))
-    return error
+def _error(deviation: FloatArray, count: FloatArray, pooled: float) -> FloatArray:
+    scatter = (count * deviation**2 + BORROWED_ITEMS * pooled) / (count + BORROWED_ITEMS)
+    return np.asarray(np.sqrt(scatter / np.maximum(count, 1.0)))

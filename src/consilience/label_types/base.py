@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -73,6 +74,15 @@ class LabelSpace(ABC):
     >>> LabelModel(Clock()).fit(votes).predict(votes)[:3].tolist()
     [23, 5, 12]
     """
+
+    def __repr__(self) -> str:
+        """Return the call that makes the space, without arguments that have their defaults."""
+        given, shown = self.spec(), []
+        for place, (name, parameter) in enumerate(signature(type(self)).parameters.items()):
+            if name in given and given[name] != parameter.default:
+                value = list(given[name]) if isinstance(given[name], tuple) else given[name]
+                shown.append(f"{name}={value!r}" if place else repr(value))
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     #: ``cost = distance ** power``; the model adds up costs.
     power: ClassVar[float] = 1.0

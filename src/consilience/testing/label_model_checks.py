@@ -319,17 +319,29 @@ def fewer_votes_cost_gradually_more(case: _Case) -> None:
 
 @_check
 def known_labels_do_not_hurt(case: _Case) -> None:
-    """Check that 40 known labels of 300 do not make the others worse, to .5% and a standard error (three tables)."""
+    """Check that 40 known labels of 300 do not make the others worse, to .5% and a standard error (three tables).
+
+    Where they do, they must not on twelve fresh tables either, to .5% and three standard errors, which are half as
+    large. If they change nothing, both occur once in 4,700 checks: once in 37 runs of five seeds for 25 label types.
+    """
     if "gold" not in inspect.signature(case.make_model(case.space).fit).parameters:
         return
-    known, own, without = np.arange(300) < 40, [], []
+    known = np.arange(300) < 40
     rest = np.flatnonzero(~known)
-    for _ in range(3):
-        panel = case.draw(np.linspace(0.2, 0.8, 6), 300)
-        with_gold = case.fit(panel.votes, gold=(panel.truth, known))
-        own.append(case.loss(with_gold.predict(panel.votes), panel.truth, rest))
-        without.append(case.loss(case.labels(panel.votes), panel.truth, rest))
-    _require_not_worse(np.concatenate(own), np.concatenate(without), 0.005, "40 known labels", errors=1.0)
+
+    def require_no_harm(tables: int, errors: float) -> None:
+        own, without = [], []
+        for _ in range(tables):
+            panel = case.draw(np.linspace(0.2, 0.8, 6), 300)
+            told = case.fit(panel.votes, gold=(panel.truth, known))
+            own.append(case.loss(told.predict(panel.votes), panel.truth, rest))
+            without.append(case.loss(case.labels(panel.votes), panel.truth, rest))
+        _require_not_worse(np.concatenate(own), np.concatenate(without), 0.005, "40 known labels", errors)
+
+    try:
+        require_no_harm(3, 1.0)
+    except LabelModelCheckError:
+        require_no_harm(12, 3.0)
 
 
 @_check
@@ -450,29 +462,31 @@ def copies_gain_no_weight(case: _Case) -> None:
     """Check that four copies of a bad source among nine do not take over the labels.
 
     300 items; copies cost 80% of chance, the others 45%. Compared to four independent bad sources, labels must not cost
-    more or be closer to the copied source by more than 5% of chance, and must not follow only copies on 5% more items.
+    more by 5% of chance, or follow only copies on 5% more items. They must not be closer to the copied source by 5% of
+    chance than where it has no copies: means of six voices are closer to each of them than means of nine, whoever
+    repeats whom.
     """
     panel = case.draw(np.r_[np.full(4, 0.8), np.full(5, 0.45)], 300)
     copied = panel.votes.labels.copy()
     copied[:, 1:4] = copied[:, :1]
     votes, slack, bad = panel.with_labels(copied), 0.05 * float(panel.cost[0] / 0.8), np.arange(9) < 4
-    seen = []
-    for table in (votes, panel.votes):
-        label = case.labels(table)
-        costs = (float(case.loss(label, center).mean()) for center in (panel.truth, table.labels[:, 0]))
-        seen.append((*costs, case.followed_alone(table, label, bad)))
-    (spent, near, alone), (spent_apart, near_apart, alone_apart) = seen
+    alone = panel.votes.select([panel.votes.sources[at] for at in (0, *range(4, 9))])
+    label, label_apart, label_alone = map(case.labels, (votes, panel.votes, alone))
+    spent, spent_apart = (float(case.loss(each, panel.truth).mean()) for each in (label, label_apart))
+    near, near_alone = (float(case.loss(each, copied[:, 0]).mean()) for each in (label, label_alone))
+    followed = case.followed_alone(votes, label, bad)
+    followed_apart = case.followed_alone(panel.votes, label_apart, bad)
     _require(
         spent <= spent_apart + slack,
         f"labels cost {spent:.4g} where a bad source has three copies, {spent_apart:.4g} where all are independent",
     )
     _require(
-        near >= near_apart - slack,
-        f"labels are {near:.4g} from a bad source that has three copies, {near_apart:.4g} if it has none",
+        near >= near_alone - slack,
+        f"labels are {near:.4g} from a bad source that has three copies, {near_alone:.4g} if it has none",
     )
     _require(
-        alone <= alone_apart + 0.05,
-        f"{alone:.1%} of the labels are what only copies of a bad source said, {alone_apart:.1%} without copies",
+        followed <= followed_apart + 0.05,
+        f"{followed:.1%} of the labels are what only copies of a bad source said, {followed_apart:.1%} without copies",
     )
     cost = _costs(case.fit(votes))
     if cost is not None:

@@ -1,18 +1,14 @@
 """Labeling functions: which sources are some, what their votes say, copies, told balances, known labels."""
 
-import warnings
-
 import numpy as np
 import pytest
+from simulated import codes, fitted
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning
 
 
 def fit(votes, k=2, gold=None, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(cs.Classes(k), random_state=0, **settings).fit(votes, gold=gold)
+    return fitted(cs.Classes(k), votes, gold, **settings)
 
 
 def functions(seed, n=1500, count=8, right=0.3, wrong=0.08, share=0.5, clumped=0.0):
@@ -40,7 +36,7 @@ def test_functions_do_not_collapse_to_one_class_and_a_single_vote_is_followed(cl
     lone[0, 0], lone[1, 1] = 0, 1
     assert model.predict(lone).tolist() == [0, 1]
     if clumped:
-        assert "labeling-functions" in {item.code for item in model.diagnostics_}
+        assert "labeling-functions" in codes(model)
 
 
 def test_finding_says_that_only_known_labels_make_functions_count_differently():
@@ -106,7 +102,7 @@ def test_copies_among_functions_count_once():
     copies = [np.where(rng.random(2000) < 0.98, votes[:, 0], -1) for _ in range(5)]
     votes = np.column_stack([votes, *copies])
     model = fit(votes)
-    assert "dependent-pair" in {item.code for item in model.diagnostics_}
+    assert "dependent-pair" in codes(model)
     copied = [0, *range(9, 14)]
     between = model.source_model_.correlation[np.ix_(copied, copied)]
     assert (between[~np.eye(6, dtype=bool)] > 0.8).all()

@@ -1,19 +1,15 @@
 """Judges who vote for every class: agreement by hand, recovery of known parameters, ties, known labels, copies."""
 
-import warnings
-
 import numpy as np
 import pytest
+from simulated import codes, fitted
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning
 from consilience.partitions import Moments
 
 
 def fit(votes, k=2, gold=None, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(cs.Classes(k), random_state=0, **settings).fit(votes, gold=gold)
+    return fitted(cs.Classes(k), votes, gold, **settings)
 
 
 def pair_table(votes, k, gold=None):
@@ -83,7 +79,7 @@ def test_good_sources_are_not_taken_for_copies_because_poor_ones_share_confusion
         model = fit(confused_votes(rng, truth, tables, coverage=1.0), 4)
         fresh = rng.choice(4, 2000, p=[0.15, 0.5, 0.1, 0.25])
         assert (model.predict(confused_votes(rng, fresh, tables, coverage=1.0)) != fresh).mean() < 0.05
-        assert "dependent-pair" not in {item.code for item in model.diagnostics_}
+        assert "dependent-pair" not in codes(model)
 
 
 # --- recovery ------------------------------------------------------------------------------------------
@@ -160,7 +156,7 @@ def test_a_judge_who_always_votes_the_same_changes_nothing():
     truth = rng.integers(2, size=3000)
     votes = confused_votes(rng, truth, even_tables([0.85, 0.8, 0.75, 0.7], 2))
     model = fit(np.hstack([votes, np.ones((3000, 1), dtype=int)]))
-    assert "constant-source" in {item.code for item in model.diagnostics_}
+    assert "constant-source" in codes(model)
     table = model.source_model_.parameters.table[4]
     assert table[1] == pytest.approx([1.0, 1.0], abs=0.02)
     assert model.score(np.hstack([votes, np.ones((3000, 1), dtype=int)]), truth) > fit(votes).score(votes, truth) - 0.01

@@ -1,10 +1,8 @@
 """Votes on classes that say less, or more, than one class: sets ("one of these"), exclusions, rows of probabilities."""
 
-import warnings
-
 import numpy as np
 import pytest
-from simulated import GivenWeights, simulated
+from simulated import GivenWeights, codes, fitted, simulated
 
 import consilience as cs
 
@@ -29,9 +27,7 @@ def each(votes: np.ndarray, observed: np.ndarray, convert) -> np.ndarray:
 def posterior(cell: object, weight: float, k: int = 3, prior: object = "uniform") -> np.ndarray:
     """Return the class probabilities after one such vote by a source of known weight."""
     votes = cells([[cell]] * 12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(k), method=GivenWeights(weight), prior=prior).fit(votes)
+    model = fitted(cs.Classes(k), votes, method=GivenWeights(weight), prior=prior)
     return model.predict_proba(votes)[0]
 
 
@@ -104,18 +100,14 @@ def test_a_vote_moves_the_posterior_by_its_odds(vote, weight, prior, expected):
 def test_votes_of_different_kinds_multiply():
     # "0" (0.8 : 0.1 : 0.1) by one source, "not 0" (0.2 : 0.9 : 0.9) by another: 0.16 : 0.09 : 0.09.
     votes = cells([[0, {1, 2}]] * 12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(3), method=GivenWeights(np.log(8.0), np.log(8.0)), prior="uniform").fit(votes)
+    model = fitted(cs.Classes(3), votes, method=GivenWeights(np.log(8.0), np.log(8.0)), prior="uniform")
     assert model.predict_proba(votes)[0] == pytest.approx(np.array([0.16, 0.09, 0.09]) / 0.34, abs=1e-6)
 
 
 def test_plain_vote_counts_a_set_in_equal_shares():
     # One vote for 0 and a half each for 0 and 1.
     votes = cells([[0, {0, 1}], [2, 1]] * 6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(3), method="majority").fit(votes)
+    model = fitted(cs.Classes(3), votes, method="majority")
     assert model.predict_proba(votes)[0] == pytest.approx([0.75, 0.25, 0.0], abs=1e-6)
 
 
@@ -189,10 +181,8 @@ def test_sets_of_classes_do_not_make_a_source_look_reversed():
         rng.random((300, 6)) < [0.45, 0.5, 0.6, 0.7, 0.8, 0.9], truth[:, None], rng.integers(4, size=(300, 6))
     )
     votes = cells([[frozenset({int(one), int(rng.integers(4))}) for one in row] for row in said])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        model = cs.LabelModel(cs.Classes(4), random_state=0).fit(cs.Votes.from_array(votes))
-    assert "adversarial-source" not in {finding.code for finding in model.diagnostics_}
+    model = fitted(cs.Classes(4), cs.Votes.from_array(votes))
+    assert "adversarial-source" not in codes(model)
     assert np.argmin(model.expected_cost_) == 5
 
 

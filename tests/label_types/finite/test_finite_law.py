@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import softmax
-from simulated import GivenWeights
+from simulated import GivenWeights, fitted
 
 import consilience as cs
 from consilience.estimation.hypotheses import Problem
@@ -13,10 +13,6 @@ from consilience.partitions.base import Moments
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
-
-
-def fit(space, votes, gold=None, **settings):
-    return cs.LabelModel(space, **settings).fit(votes, gold=gold)
 
 
 def ring(size):
@@ -41,7 +37,7 @@ def test_the_expected_cost_is_that_of_the_law_and_has_an_inverse(seed, count, we
 def test_posterior_equals_bayes_rule_by_enumeration(prior):
     weights = (0.4, 1.1, 2.0)
     votes = np.array([[0, 3, 5], [2, 2, -1], [5, 0, 0]])
-    model = fit(cs.FiniteMetric(LADDER), votes, method=GivenWeights(*weights), prior=prior)
+    model = fitted(cs.FiniteMetric(LADDER), votes, method=GivenWeights(*weights), prior=prior)
     for row, item in enumerate(votes):
         joint = np.array(prior) if isinstance(prior, tuple) else np.ones(6)
         for vote, weight in zip(item, weights, strict=True):
@@ -54,7 +50,7 @@ def test_decoders_minimize_what_they_promise():
     space = cs.FiniteMetric(LADDER)
     rng = np.random.default_rng(0)
     votes = cs.simulate(space, rng.integers(6, size=300), [0.3, 0.5, 0.4, 0.6], rng)
-    likely, cheap = (fit(space, votes, decode=decode) for decode in ("map", "bayes"))
+    likely, cheap = (fitted(space, votes, decode=decode) for decode in ("map", "bayes"))
     belief = likely.predict_proba(votes)
     assert np.array_equal(likely.predict(votes), belief.argmax(axis=1))
     assert np.array_equal(cheap.predict(votes), (belief @ LADDER).argmin(axis=1))
@@ -65,12 +61,12 @@ def test_the_plain_vote_and_the_gibbs_prior_are_the_weighted_frechet_rule():
     space = cs.FiniteMetric(LADDER)
     # Two votes at an end of the ladder and one far off: their median, which expected costs would pull inwards.
     votes = np.array([[0, 0, 5], [5, 5, 1], [0, 2, 5]] * 10)
-    plain = fit(space, votes, method="majority").predict(votes)
+    plain = fitted(space, votes, method="majority").predict(votes)
     assert plain[:3].tolist() == [0, 5, 2]
     assert np.array_equal(plain, space.weighted_mean(votes, np.ones(votes.shape)))
-    assert np.array_equal(plain, fit(space, votes).predict_baseline(votes))
+    assert np.array_equal(plain, fitted(space, votes).predict_baseline(votes))
     space, votes = cs.FiniteMetric(LADDER[:4, :4]), np.array([[0, 3, 3], [1, 2, 0], [0, 0, 3]] * 30)
-    gibbs = fit(space, votes, method=GivenWeights(0.5, 1.0, 1.5), prior="gibbs").predict(votes)
+    gibbs = fitted(space, votes, method=GivenWeights(0.5, 1.0, 1.5), prior="gibbs").predict(votes)
     assert np.array_equal(gibbs, space.weighted_mean(votes, np.tile([0.5, 1.0, 1.5], (len(votes), 1))))
 
 
@@ -82,7 +78,7 @@ def test_weights_are_recovered(method):
     weights = np.array([0.4, 0.6, 0.8, 1.0, 1.2])
     votes = cs.simulate(space, rng.integers(12, size=8_000), weights, rng)
     tolerance = {"triplets": 0.15, "quadratic": 0.3}.get(method, 0.1)
-    assert np.abs(fit(space, votes, method=method).weight_ - weights).max() < tolerance
+    assert np.abs(fitted(space, votes, method=method).weight_ - weights).max() < tolerance
 
 
 def test_an_uneven_prior_is_learned_and_an_even_one_left_alone():
@@ -90,7 +86,7 @@ def test_an_uneven_prior_is_learned_and_an_even_one_left_alone():
     weights = [0.8, 1.0, 1.2, 0.9]
     shares = np.array([0.4, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05])
     truths = rng.choice(8, 3000, p=shares), rng.integers(8, size=3000)
-    uneven, even = (fit(space, cs.simulate(space, truth, weights, rng)) for truth in truths)
+    uneven, even = (fitted(space, cs.simulate(space, truth, weights, rng)) for truth in truths)
     # the standard error of a share is about .02; an even prior is drawn to equal shares
     assert np.abs(uneven.source_model_.parameters.prior - shares).max() < 0.08
     assert np.ptp(even.source_model_.parameters.prior) < 0.04
@@ -101,10 +97,10 @@ def test_known_labels_are_one_more_column():
     space, rng = cs.FiniteMetric(LADDER), np.random.default_rng(1)
     truth = rng.integers(6, size=300)
     votes = cs.simulate(space, truth, [0.3, 2.0], rng)
-    told = fit(space, votes, gold=(truth, np.arange(300) < 100))
+    told = fitted(space, votes, gold=(truth, np.arange(300) < 100))
     assert told.weight_[1] > told.weight_[0] + 0.3
     with pytest.raises(cs.exceptions.InvalidVotesError, match="none were given"):
-        fit(space, votes, method="labelled")
+        fitted(space, votes, method="labelled")
 
 
 def test_graphs_matrices_and_edge_lists_agree():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulated import codes
 
 import consilience as cs
 from consilience.exceptions import UnsupportedError
@@ -19,10 +20,6 @@ def panel(seed=0, n=400, bend=None):
 
 def fit(votes, gold=None, **options):
     return cs.LabelModel(cs.Scores(**options)).fit(votes, gold=gold)
-
-
-def codes(model):
-    return {item.code for item in model.diagnostics_}
 
 
 def test_straight_scales_are_taken_as_they_are_and_labels_are_about_the_same_in_both_gauges():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulated import codes
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
@@ -33,10 +34,6 @@ def vectors(n=600, m=6, d=2, seed=0):
 def fit(votes, space=None, gold=None, **settings):
     space = space or (KNOWN if votes.ndim == 2 else cs.Vectors(votes.shape[2]))
     return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold)
-
-
-def codes(model):
-    return {item.code for item in model.diagnostics_}
 
 
 def error(model, votes, truth):

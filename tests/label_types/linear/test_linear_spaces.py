@@ -2,16 +2,13 @@
 
 import numpy as np
 import pytest
+from simulated import fitted
 
 import consilience as cs
 from consilience import Scores, Vectors
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-
-def fitted(space, votes, gold=None, **settings):
-    return cs.LabelModel(space, **settings).fit(votes, gold)
 
 
 def stars(n=400, seed=0):
@@ -174,11 +171,3 @@ def test_votes_of_another_shape_are_refused(shape):
 def test_settings_that_make_no_sense_are_refused(space, settings, message):
     with pytest.raises(InvalidLabelError, match=message):
         space(**settings)
-
-
-def test_other_methods_are_refused():
-    votes, _ = points()
-    with pytest.raises(cs.exceptions.UnsupportedError, match="not available for this label type"):
-        cs.LabelModel(Vectors(2), method="quadratic").fit(votes)
-    with pytest.raises(cs.exceptions.PriorError, match="not finite"):
-        cs.LabelModel(Vectors(2), prior="uniform").fit(votes)

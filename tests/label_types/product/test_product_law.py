@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from refusals import refused
-from simulated import GivenWeights
+from simulated import GivenWeights, fitted
 
 import consilience as cs
 from consilience.exceptions import UnsupportedError
@@ -53,10 +53,6 @@ def alone(table: np.ndarray) -> cs.Votes:
         return cs.Votes.from_array(table, sources=NAMES)
     observed = table >= 0 if table.ndim == 2 else (table >= 0).any(axis=2)
     return cs.Votes.from_array(table, observed=observed, sources=NAMES)
-
-
-def fitted(space: cs.LabelSpace, votes: Any, gold: Any = None, **settings: Any) -> cs.LabelModel:
-    return cs.LabelModel(space, **settings).fit(votes, gold)
 
 
 def records(space: cs.Product, found: dict[str, Any]) -> cs.Votes:

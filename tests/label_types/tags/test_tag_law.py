@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from simulated import codes, fitted
 
 import consilience as cs
 from consilience.partitions import Moments
@@ -10,10 +11,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.Consilie
 SENSITIVITY = np.array([[0.9, 0.8], [0.7, 0.85], [0.8, 0.6], [0.65, 0.75], [0.85, 0.9]])
 SPECIFICITY = np.array([[0.8, 0.95], [0.9, 0.85], [0.75, 0.9], [0.8, 0.9], [0.95, 0.8]])
 PRIOR = np.array([0.3, 0.15])
-
-
-def fit(space, votes, gold=None, **settings):
-    return cs.LabelModel(space, **settings).fit(votes, gold=gold)
 
 
 def simulated(n: int, seed: int = 0, coverage: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +28,7 @@ def test_rates_and_priors_are_recovered_also_if_opinions_on_single_tags_are_miss
     # tag, and .035 and .011 otherwise; the limits are about twice that.
     votes, _ = simulated(20_000, coverage=coverage)
     limits = (0.05, 0.02) if coverage == 1.0 else (0.06, 0.03)
-    model = fit(cs.Tags(2), votes, method=method)
+    model = fitted(cs.Tags(2), votes, method=method)
     found = model.source_model_.parameters
     np.testing.assert_allclose(found.table[:, :, 1, 1], SENSITIVITY, atol=limits[0])
     np.testing.assert_allclose(found.table[:, :, 0, 0], SPECIFICITY, atol=limits[1])
@@ -44,8 +41,8 @@ def test_rates_and_priors_are_recovered_also_if_opinions_on_single_tags_are_miss
 def test_one_tag_is_a_sequence_of_one_position():
     votes, _ = simulated(3000)
     for method in ("auto", "em", "triplets", "isotropic", "quadratic", "majority"):
-        tags = fit(cs.Tags(1), votes[:, :, :1], method=method)
-        sequences = fit(cs.Sequences(), votes[:, :, :1], method=method)
+        tags = fitted(cs.Tags(1), votes[:, :, :1], method=method)
+        sequences = fitted(cs.Sequences(), votes[:, :, :1], method=method)
         probability = np.concatenate(sequences.posterior(votes[:, :, :1]).details["tag_probability"])
         np.testing.assert_allclose(tags.posterior(votes[:, :, :1]).details["tag_probability"][:, 0], probability)
         np.testing.assert_allclose(tags.expected_cost_, sequences.expected_cost_)
@@ -59,8 +56,8 @@ def test_tags_learn_from_each_other():
         truth = (rng.random((40, 10)) < rng.uniform(0.1, 0.4, 10)).astype(np.int8)
         rates = np.linspace(0.6, 0.9, 5)[None, :, None]
         votes = np.where(rng.random((40, 5, 10)) < rates, truth[:, None], 1 - truth[:, None])
-        together = fit(cs.Tags(10), votes).predict(votes)
-        single = [fit(cs.Tags(1), votes[:, :, [tag]]).predict(votes[:, :, [tag]]) for tag in range(10)]
+        together = fitted(cs.Tags(10), votes).predict(votes)
+        single = [fitted(cs.Tags(1), votes[:, :, [tag]]).predict(votes[:, :, [tag]]) for tag in range(10)]
         wrong += [(np.concatenate(single, axis=1) != truth).mean(), (together != truth).mean()]
     assert wrong[1] < wrong[0]
 
@@ -74,8 +71,8 @@ def test_a_clique_of_near_chance_sources_is_not_trusted():
     for copy in (1, 2, 3):
         same = rng.random(1000) < 0.9
         votes[same, copy] = votes[same, 0]
-    model = fit(cs.Tags(4), votes)
-    assert {"dependent-pair", "competing-groups"} & {finding.code for finding in model.diagnostics_}
+    model = fitted(cs.Tags(4), votes)
+    assert {"dependent-pair", "competing-groups"} & codes(model)
     assert (model.predict(votes) != truth).mean() < (model.predict_baseline(votes) != truth).mean() - 0.02
 
 
@@ -87,7 +84,7 @@ def test_known_labels_tell_two_sources_apart_also_if_known_on_one_tag_only():
     for tags, limit in (([0, 1], 0.06), ([0], 0.14)):
         gold = np.full_like(truth, -1)
         gold[:400, tags] = truth[:400, tags]
-        cost = fit(cs.Tags(2), votes[:, [1, 4]], gold=gold).expected_cost_
+        cost = fitted(cs.Tags(2), votes[:, [1, 4]], gold=gold).expected_cost_
         assert abs(cost[0] - cost[1] - (wrong[1] - wrong[4]).mean()) < limit
 
 
@@ -152,8 +149,8 @@ def test_known_sequences_stay_known_in_a_chain_even_if_they_are_illegal():
 
 def test_the_plain_vote_is_that_of_each_position_and_ties_go_to_what_the_votes_favor():
     votes = np.array([[[1, 0, 1, 1], [1, 0, 0, 1], [0, 0, 1, 1]]] * 30)
-    assert fit(cs.Sequences(), votes, method="majority").predict(votes)[0].tolist() == [1, 0, 1, 1]
+    assert fitted(cs.Sequences(), votes, method="majority").predict(votes)[0].tolist() == [1, 0, 1, 1]
     votes = np.array([[[1, 0], [0, 1]]] + [[[1, 0], [1, 0]]] * 5)
-    assert fit(cs.Tags(2), votes, method="majority").predict(votes)[0].tolist() == [1, 0]
+    assert fitted(cs.Tags(2), votes, method="majority").predict(votes)[0].tolist() == [1, 0]
     longer = np.array([[[1, 0, 0], [0, 1, 0]]])
-    assert fit(cs.Sequences(), longer, method="majority").predict(longer)[0].tolist() == [0, 0, 0]
+    assert fitted(cs.Sequences(), longer, method="majority").predict(longer)[0].tolist() == [0, 0, 0]

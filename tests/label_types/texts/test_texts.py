@@ -1,19 +1,24 @@
-"""Texts: distances, weights of sources, labels picked or written anew, copies, hard cases, bad input."""
+"""Texts: distances, sources, labels picked or written anew, copies, bad input; the kernels against brute force."""
 
-import warnings
+from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from simulated import fitted
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, DistanceError, InvalidLabelError
-
-
-def fit(space, votes, **settings):
-    gold = settings.pop("gold", None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(space, **settings).fit(votes, gold=gold)
+from consilience.exceptions import DistanceError, InvalidLabelError
+from consilience.label_types.texts.kernels import (
+    edit_distance,
+    gleu_distance,
+    heaviest_words,
+    neighbors,
+    network,
+    text_costs,
+)
 
 
 def crowd(n, seed, costs, copies=0, space=None):
@@ -48,7 +53,7 @@ def test_similarities_to_the_truth_are_recovered():
     costs = [0.1, 0.25, 0.4, 0.55, 0.3]
     votes, truth = crowd(600, 0, costs)
     true = [cs.Texts().distance(votes.labels[:, k], truth).mean() for k in range(5)]
-    model = fit(cs.Texts(), votes)
+    model = fitted(cs.Texts(), votes)
     assert model.expected_cost_ == pytest.approx(np.array(true), abs=0.04)
     assert np.argsort(model.weight_).tolist() == [3, 2, 4, 1, 0]
 
@@ -56,7 +61,7 @@ def test_similarities_to_the_truth_are_recovered():
 def test_labels_are_better_than_the_best_vote():
     votes, truth = crowd(150, 1, [0.3, 0.4, 0.5, 0.45, 0.35])
     space = cs.Texts()
-    written, picked = fit(space, votes), fit(cs.Texts(write=False), votes)
+    written, picked = fitted(space, votes), fitted(cs.Texts(write=False), votes)
     own, best = (space.distance(space.as_batch(model.predict(votes)), truth).mean() for model in (written, picked))
     # over seeds 0 to 4: written .06 to .09, picked .25 to .28
     assert own < 0.6 * best
@@ -66,19 +71,19 @@ def test_the_label_says_whether_it_was_written_anew():
     rows = [["the cat sat here", "the cat sat there now", "a cat sat here now"], ["one two", "one two", "three four"]]
     ends = ["more", "more", "less"]
     votes = rows + [[f"word{k} and {ends[(k + shift) % 3]}" for shift in range(3)] for k in range(21)]
-    model = fit(cs.Texts(), votes)
+    model = fitted(cs.Texts(), votes)
     belief = model.posterior(votes)
     assert belief.labels[:2].tolist() == ["the cat sat here now", "one two"]
     assert belief.details["written_anew"][:2].tolist() == [True, False]
     assert belief.details["expected_distance"][1] == pytest.approx(model.weight_[2] / model.weight_.sum(), abs=0.01)
-    only = fit(cs.Texts(write=False), votes).posterior(votes)
+    only = fitted(cs.Texts(write=False), votes).posterior(votes)
     assert not only.details["written_anew"].any()
     assert only.labels[0] in rows[0]
 
 
 def test_a_text_written_by_gleu_is_never_further_from_the_votes_than_the_best_vote():
     votes, _ = crowd(40, 5, [0.3, 0.4, 0.5, 0.45, 0.35])
-    written, picked = (fit(cs.Texts("gleu", write=write), votes).posterior(votes) for write in (True, False))
+    written, picked = (fitted(cs.Texts("gleu", write=write), votes).posterior(votes) for write in (True, False))
     assert (written.details["expected_distance"] <= picked.details["expected_distance"] + 1e-9).all()
     assert written.details["written_anew"].any()
 
@@ -90,22 +95,22 @@ def test_a_distance_of_the_user_is_searched_with():
 
     rest = [[f"k{i} v", f"k{i} v", f"k{i} w"] for i in range(20)]
     votes = [["a b c", "a b d", "a x c"], ["p q", "p q", "r q"], *rest]
-    assert fit(cs.Texts(gap), votes).posterior(votes).labels[:2].tolist() == ["a b c", "p q"]
+    assert fitted(cs.Texts(gap), votes).posterior(votes).labels[:2].tolist() == ["a b c", "p q"]
 
 
 def test_copies_are_found_and_independent_sources_are_not_called_copies():
     votes, truth = crowd(60, 2, [0.8, 0.3, 0.35, 0.4, 0.45], copies=3)
-    model = fit(cs.Texts(), votes)
+    model = fitted(cs.Texts(), votes)
     group = ["source 0", "source 5", "source 6", "source 7"]
     found = {frozenset(pair) for pair in model.source_model_.dependencies}
     assert found >= {frozenset((one, two)) for one in group for two in group if one < two}
-    alone = fit(cs.Texts(), votes, dependencies="none")
+    alone = fitted(cs.Texts(), votes, dependencies="none")
     space = cs.Texts()
     own, fooled = (space.distance(space.as_batch(one.predict(votes)), truth).mean() for one in (model, alone))
     assert own < 0.5 * fooled
     for seed in range(4):
         honest, _ = crowd(30, seed, [0.05] * 6)
-        shared = fit(space, honest).source_model_.correlation
+        shared = fitted(space, honest).source_model_.correlation
         assert np.where(np.eye(6, dtype=bool), 0.0, shared).max() < 0.5
 
 
@@ -129,7 +134,7 @@ def test_known_labels_alone_are_about_as_good_as_the_plain_vote():
     votes, truth = crowd(300, 8, [0.1, 0.2, 0.35, 0.5, 0.6])
     space = cs.Texts()
     known = np.arange(300) < 60
-    model = fit(space, votes, method="labelled", gold=(truth, known))
+    model = fitted(space, votes, method="labelled", gold=(truth, known))
     ours, plain = (
         space.distance(space.as_batch(labels[~known]), space.as_batch(truth[~known])).mean()
         for labels in (model.predict(votes), model.predict_baseline(votes))
@@ -141,6 +146,54 @@ def test_known_labels_alone_are_about_as_good_as_the_plain_vote():
 def test_confidence_is_the_share_of_chance_that_labels_remove(copies):
     # One good source of five makes texts that look surer than they are; 200 texts show the share to .03.
     votes, truth = crowd(200, 4, [0.75, 0.5, 0.6, 0.65, 0.7], copies)
-    model = fit(cs.Texts(), votes, random_state=0)
+    model = fitted(cs.Texts(), votes, random_state=0)
     removed = 1.0 - cs.Texts().cost(np.asarray(model.predict(votes), dtype=object), truth).mean()
     assert abs(model.confidence(votes).mean() - removed) < 0.1
+
+
+TEXT = st.lists(st.integers(0, 3), max_size=7)
+
+
+def flat(*texts):
+    words = np.array([word for text in texts for word in text], dtype=np.int64)
+    return words, np.cumsum([0, *map(len, texts)]).astype(np.int64)
+
+
+@settings(deadline=None, max_examples=100)
+@given(left=TEXT, right=TEXT)
+def test_edit_distance_is_the_recursion(left, right):
+    def between(i, j):
+        if not i or not j:
+            return i + j
+        swap = between(i - 1, j - 1) + (left[i - 1] != right[j - 1])
+        return swap if left[i - 1] == right[j - 1] else min(swap, between(i - 1, j) + 1, between(i, j - 1) + 1)
+
+    assert edit_distance(flat(left)[0], flat(right)[0]) == between(len(left), len(right))
+
+
+@settings(deadline=None, max_examples=100)
+@given(left=TEXT, right=TEXT)
+def test_gleu_counts_common_sequences_of_words(left, right):
+    def grams(text):
+        return Counter(tuple(text[i : i + n]) for n in range(1, 5) for i in range(len(text) - n + 1))
+
+    common = (grams(left) & grams(right)).total()
+    longest = max(grams(left).total(), grams(right).total())
+    assert gleu_distance(flat(left)[0], flat(right)[0]) == pytest.approx(1 - common / longest if longest else 0.0)
+
+
+def test_words_are_voted_place_by_place():
+    # a b c d / a x c d / a b c: slot by slot a, b, c, d win
+    words, starts = flat([0, 1, 2, 3], [0, 4, 2, 3], [0, 1, 2])
+    slots, base = network(words[:4], 1 / 3, words, starts, np.array([1, 2]), np.ones(3) / 3, 5)
+    assert heaviest_words(slots).tolist() == base.tolist() == [0, 1, 2, 3]
+    heavy = np.array([0.2, 0.6, 0.2])
+    slots, _ = network(words[4:8], 0.6, words, starts, np.array([0, 2]), heavy, 5)
+    assert heaviest_words(slots).tolist() == [0, 4, 2, 3]
+
+
+def test_neighbors_change_one_place_and_costs_are_shares_of_the_longer_text():
+    words, starts = flat([0, 1], [0, 2], [0, 2])
+    assert text_costs(words, starts, np.array([[0, 1]]), 0).tolist() == [0.5]
+    found, ends = neighbors(*network(words[:2], 1e-6, words, starts, np.arange(3), np.ones(3) / 3, 3))
+    assert [found[a:b].tolist() for a, b in pairwise(ends.tolist())] == [[0, 2]]

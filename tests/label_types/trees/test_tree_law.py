@@ -1,12 +1,11 @@
 """Votes on trees: what is learned from agreement, from known trees, and from next to nothing."""
 
-import warnings
-
 import numpy as np
 import pytest
+from simulated import codes, fitted
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, InvalidVotesError
+from consilience.exceptions import InvalidVotesError
 from consilience.trees import uas
 
 TREES = cs.DependencyTrees()
@@ -22,13 +21,7 @@ def parses(rates, n=300, seed=0, coverage=1.0):
 
 
 def fit(votes, gold=None, space=TREES, **settings):
-    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold=gold)
-
-
-def codes(model):
-    return {finding.code for finding in model.diagnostics_}
+    return fitted(space, votes, gold, **settings)
 
 
 def shared_errors(n=1000, seed=0, rates=(0.1, 0.2, 0.3), share=0.7):

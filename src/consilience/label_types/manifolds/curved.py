@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from consilience.arrays import FloatArray
-from consilience.label_types.manifolds.geometry import MAX_STEPS, TOLERANCE, Geometry, Means
+from consilience.label_types.manifolds.geometry import MAX_STEPS, TOLERANCE, Means, TabulatedGeometry
 
 #: Smallest and largest tabulated scale, in radii. Below it, space is flat; above it, only the scale matters.
 SMALLEST, LARGEST = 1e-4, 300.0
@@ -26,7 +26,7 @@ ANGLES, COSINES, ROUNDS = 200, 2048, 2
 NARROW = 0.1
 
 
-class _Curved(Geometry):
+class _Curved(TabulatedGeometry):
     """Constant curvature ``-1 / size^2``, or ``1 / size^2`` for closed spaces, in `degree` dimensions.
 
     The noise of a vote is either "wrapped", ``exp_y(scale * e)`` with standard normal e, or "riemannian", with density
@@ -51,22 +51,14 @@ class _Curved(Geometry):
     def curvature(self) -> float:
         return (1.0 if self.is_closed else -1.0) / self.size**2
 
-    def cost_of_scale(self, scale: FloatArray) -> FloatArray:
+    @property
+    def costs(self) -> tuple[FloatArray, FloatArray]:
         log_scale, log_cost, _ = _tables(self)
-        wanted = np.log(np.maximum(np.asarray(scale) / self.size, 1e-300))
-        inside = np.clip(wanted, log_scale[0], log_scale[-1])
-        # Outside the table, costs grow with the squared scale, as in flat space; in a closed space they stay constant.
-        beyond = 0.0 if self.is_closed else 2.0 * (wanted - inside)
-        return self.size**2 * np.exp(np.interp(inside, log_scale, log_cost) + beyond)
+        return log_scale + np.log(self.size), log_cost + 2.0 * np.log(self.size)
 
-    def scale_of_cost(self, cost: FloatArray) -> FloatArray:
-        log_scale, log_cost, _ = _tables(self)
-        wanted = np.log(np.maximum(np.asarray(cost) / self.size**2, 1e-300))
-        inside = np.clip(wanted, log_cost[0], log_cost[-1])
-        beyond = (wanted - inside) / 2.0
-        # The cost on a closed space has a maximum, so larger scales cannot be told apart.
-        beyond = np.minimum(beyond, 0.0) if self.is_closed else beyond
-        return self.size * np.exp(np.interp(inside, log_cost, log_scale) + beyond)
+    @property
+    def is_bounded(self) -> bool:
+        return self.is_closed
 
     def reach(self, scale: float, lengths: FloatArray) -> FloatArray:
         if self.noise == "wrapped":

@@ -274,6 +274,34 @@ class Geometry(ABC):
         return self.cost_of_scale(np.sqrt(variance / self.dimension))
 
 
+class TabulatedGeometry(Geometry):
+    """A geometry with a table of costs of some scales. Below them space is flat."""
+
+    @property
+    @abstractmethod
+    def costs(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of rising scales, and of their costs."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether costs stay as they are beyond the table; otherwise they grow with the squared scale."""
+        return True
+
+    def cost_of_scale(self, scale: FloatArray) -> FloatArray:
+        return self._follow(scale, *self.costs, 2.0)
+
+    def scale_of_cost(self, cost: FloatArray) -> FloatArray:
+        scales, costs = self.costs
+        return self._follow(cost, costs, scales, 0.5)
+
+    def _follow(self, wanted: FloatArray, knots: FloatArray, values: FloatArray, power: float) -> FloatArray:
+        place = np.log(np.maximum(wanted, 1e-300))
+        beyond = np.minimum(place - knots[0], 0.0)
+        if not self.is_bounded:
+            beyond = beyond + np.maximum(place - knots[-1], 0.0)
+        return np.exp(np.interp(place, knots, values) + power * beyond)
+
+
 # --- positive definite matrices ------------------------------------------------------------------------
 
 

@@ -103,30 +103,29 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         return Statistics({**self.pair_sums(chunk, between), "same": same, "pair_cost": cost})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = agreement_table(statistics)
         sharpness, chance = self._sharpness(statistics), self._chance(statistics)
-        near, slope = self._quality_of(table.value, sharpness)
+
+        def agreement(apart: FloatArray, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
+            near, slope = self._quality_of(apart, sharpness)
+            return near, slope * deviation
+
+        table = agreement_table(statistics, agreement)
+        near, error = table.value, table.error + 1e-6
         far, _ = self._quality_of(chance, sharpness)
         if self.geometry.is_closed or self.geometry.is_flat:
             # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
             met = table.usable & (near > LEAST_QUALITY**2)
             share = float(np.median(far[met] / near[met])) if met.any() else 0.0
             signal = max(1.0 - share, LEAST_SIGNAL)
-            near, slope = (near - far) / signal, slope / signal
+            near, error = (near - far) / signal, error / signal
         else:  # not so in a curved space; there it is enough that chance agreement is small
             still = np.diag(chance) <= STILL * float(np.median(np.diag(chance)))
             near = np.where(np.outer(still, still), 0.0, near)
-        gold_value, gold_error = table.gold_value, table.gold_error
-        if gold_value is not None and gold_error is not None:
-            gold_value, gold_slope = self._quality_of(gold_value, sharpness)
-            gold_error = _scaled(gold_error, gold_slope)
         linked = None
         if self.distinct:
             linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
-        error = _scaled(table.error, slope)
         # Identical votes tell copies here; agreement is a curved function of what scatters.
-        table = replace(table, linked=linked, scatter=None)
-        found = replace(table, value=near, error=error, gold_value=gold_value, gold_error=gold_error)
+        found = replace(table, value=near, error=error, linked=linked, scatter=None)
         return self.finished(found, statistics)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
@@ -315,9 +314,3 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         if not np.isfinite(self.chance):
             return 0.0
         return float(self.geometry.scale_of_cost(np.array([self.chance]))[0] ** -2.0)
-
-
-def _scaled(error: FloatArray, slope: FloatArray) -> FloatArray:
-    """Return errors times slopes, infinite ones kept."""
-    known = np.isfinite(error)
-    return np.where(known, np.where(known, error, 0.0) * slope + 1e-6, np.inf)

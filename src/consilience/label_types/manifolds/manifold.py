@@ -11,7 +11,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import DistanceError
-from consilience.label_types.manifolds.geometry import SIMULATED_REACH, Geometry
+from consilience.label_types.manifolds.geometry import SIMULATED_REACH, TabulatedGeometry
 from consilience.label_types.manifolds.spaces import GeometricSpace, checked_size
 
 #: Tolerance of exp(log(point)), relative to the distance.
@@ -21,7 +21,7 @@ PROBES, CHECKED = 48, 8
 
 
 @dataclass(frozen=True, eq=False)
-class GivenGeometry(Geometry):
+class GivenGeometry(TabulatedGeometry):
     """Exponential, logarithm, distance and random points as functions on flat batches ``(k, *point_shape)``."""
 
     exp_function: Callable[[FloatArray, FloatArray], FloatArray]
@@ -65,20 +65,9 @@ class GivenGeometry(Geometry):
         return SIMULATED_REACH * self.unit / np.sqrt(self.dimension)
 
     @cached_property
-    def _costs(self) -> tuple[FloatArray, FloatArray]:
-        """Logarithms of scales and of their costs, which may be bounded."""
+    def costs(self) -> tuple[FloatArray, FloatArray]:
         scales, cost, _ = self.simulated
         return np.log(scales), np.maximum.accumulate(np.log(cost) + 1e-9 * np.arange(len(cost)))
-
-    def cost_of_scale(self, scale: FloatArray) -> FloatArray:
-        knots, cost = self._costs
-        wanted = np.log(np.maximum(scale, 1e-300))
-        return np.exp(np.interp(wanted, knots, cost) + 2.0 * np.minimum(wanted - knots[0], 0.0))
-
-    def scale_of_cost(self, cost: FloatArray) -> FloatArray:
-        knots, known = self._costs
-        wanted = np.log(np.maximum(cost, 1e-300))
-        return np.exp(np.interp(wanted, known, knots) + 0.5 * np.minimum(wanted - known[0], 0.0))
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return self._call(self.distance_function, "distance", left, right)

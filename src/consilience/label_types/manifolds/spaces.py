@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, as_floats, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import FARTHEST as LARGEST
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import plain_value, read_each
 from consilience.label_types.manifolds.curved import HyperbolicGeometry, RotationGeometry, SphereGeometry
 from consilience.label_types.manifolds.geometry import Geometry, LogEuclideanGeometry, SPDGeometry, matrix_function
 from consilience.label_types.manifolds.law import ManifoldLaw
@@ -26,9 +26,6 @@ UNIT_TOLERANCE, TIME_TOLERANCE, SKEW_TOLERANCE = 1e-4, 1e-5, 1e-6
 #: Largest coordinate of hyperbolic space, in curvature radii: 30 radii from the origin, where points are accurate to a
 #: thousandth of a radius. Beyond 36 radii rounding moves them by more than a radius.
 FARTHEST = 5e12
-#: Root mean square angle (in radians) of votes at chance, in simulations: for uniform directions it is 1.7, for
-#: rotations 2.1.
-UNRELATED_DIRECTION, UNRELATED_ROTATION = 1.6, 2.0
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
 
@@ -80,12 +77,11 @@ class GeometricSpace(LabelSpace):
 
     def as_batch(self, labels: Any) -> Batch:
         array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
-        shape = self.label_shape
         if array.dtype.kind not in "biuf":
-            array = self._stacked(array)
-        elif array.shape[1:] != shape:
+            array = np.array(read_each(array, self._point)).reshape(len(array), *self.label_shape)
+        elif array.shape[1:] != self.label_shape:
             raise InvalidLabelError(
-                f"Labels of shape {array.shape[1:]} are not points of {self!r}, which have shape {shape}. "
+                f"Labels of shape {array.shape[1:]} are not points of {self!r}, which have shape {self.label_shape}. "
                 "Pass an array with one such point per item and source.",
                 0 if array.ndim == 1 and len(array) else None,
             )
@@ -94,21 +90,15 @@ class GeometricSpace(LabelSpace):
         self._refuse(~finite, numbers, lambda index: "has a number that is not finite")
         return self.as_points(numbers)
 
-    def _stacked(self, labels: Batch) -> FloatArray:
-        """Return a list of labels as an array, or raise an error about the first one of another shape."""
-        shape = self.label_shape
-        points = []  # not allocated in advance, because the size of the space may come from a changed file
-        for index, value in enumerate(labels):
-            fault = f"is not an array of numbers of shape {shape}"
-            try:
-                point = np.asarray(value, dtype=np.float64)
-                if point.shape != shape:
-                    fault = f"has shape {point.shape}, and points of {self!r} have {shape}"
-                    raise ValueError
-            except (TypeError, ValueError):
-                raise InvalidLabelError(f"label {plain_value(value)!r} {fault}. {STEP}", index) from None
-            points.append(point)
-        return np.array(points).reshape(len(labels), *shape)
+    def _point(self, value: Any) -> FloatArray:
+        """Return one label as an array, or raise an error."""
+        point = as_floats(value)
+        if point is None or point.shape != self.label_shape:
+            fault = f"is not an array of numbers of shape {self.label_shape}"
+            if point is not None:
+                fault = f"has shape {point.shape}, and points of {self!r} have {self.label_shape}"
+            raise InvalidLabelError(f"label {plain_value(value)!r} {fault}. {STEP}")
+        return point
 
     def _refuse(self, wrong: BoolArray, numbers: FloatArray, reason: Callable[[int], str], step: str = STEP) -> None:
         """Raise an error about the first label that is wrong, if one is."""
@@ -259,10 +249,12 @@ class Hyperbolic(GeometricSpace):
 class _UnitVectors(GeometricSpace):
     """Directions and rotations: vectors of length one."""
 
-    nouns: ClassVar[str]
-    #: The message about a vector of length zero, and about one whose length is not one.
-    zero: ClassVar[str]
-    off: ClassVar[str]
+    #: Root mean square angle of votes at chance, in simulations: for uniform directions it is 1.7, for rotations 2.1.
+    unrelated: ClassVar[float]
+
+    @property
+    def chance(self) -> float:
+        return float(self.geometry.cost_of_scale(self.unrelated / np.sqrt(self.geometry.dimension)))
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return uniform points."""
@@ -272,18 +264,13 @@ class _UnitVectors(GeometricSpace):
         """Return vectors scaled to length one; quaternions with a positive first number."""
         points = np.asarray(points, dtype=np.float64)
         if not (np.linalg.norm(points, axis=-1) > 0).all():
-            raise InvalidLabelError(f"A {self.zero}. Leave it out.")
+            raise InvalidLabelError(f"A vector of length zero is not a point of {self!r}. Leave it out.")
         return self.geometry.project(points)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
         length = np.linalg.norm(numbers, axis=1)
-        gap = np.abs(length - 1.0)
-        self._refuse(
-            ~(gap <= UNIT_TOLERANCE),
-            numbers,
-            lambda index: self.off.format(length=length[index], gap=gap[index]),
-            f"Scale it to length one: space.project({self.nouns}).",
-        )
+        wrong, step = ~(np.abs(length - 1.0) <= UNIT_TOLERANCE), "Scale it to length one: space.project(labels)."
+        self._refuse(wrong, numbers, lambda index: f"has length {length[index]:.6g} instead of 1", step)
         return self.geometry.project(numbers)
 
 
@@ -309,9 +296,7 @@ class Sphere(_UnitVectors):
 
     d: int
     noise: str = field(default="wrapped", kw_only=True)
-    nouns: ClassVar[str] = "points"
-    zero: ClassVar[str] = "vector of length zero has no direction"
-    off: ClassVar[str] = "has length {length:.6g}, off the unit sphere by {gap:.3g}"
+    unrelated: ClassVar[float] = 1.6
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", checked_size("d", self.d))
@@ -323,10 +308,6 @@ class Sphere(_UnitVectors):
     @cached_property
     def geometry(self) -> SphereGeometry:
         return SphereGeometry(self.d, self.noise)
-
-    @property
-    def chance(self) -> float:
-        return float(self.geometry.cost_of_scale(UNRELATED_DIRECTION / np.sqrt(self.d)))
 
 
 @dataclass(frozen=True)
@@ -352,9 +333,7 @@ class SO3(_UnitVectors):
     """
 
     noise: str = field(default="wrapped", kw_only=True)
-    nouns: ClassVar[str] = "quaternions"
-    zero: ClassVar[str] = "quaternion of length zero is not a rotation"
-    off: ClassVar[str] = "is not a unit quaternion: its length is {length:.6g}"
+    unrelated: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         _check_choice("noise", self.noise)
@@ -362,10 +341,6 @@ class SO3(_UnitVectors):
     @cached_property
     def geometry(self) -> RotationGeometry:
         return RotationGeometry(self.noise)
-
-    @property
-    def chance(self) -> float:
-        return float(self.geometry.cost_of_scale(UNRELATED_ROTATION / np.sqrt(3.0)))
 
     def from_matrix(self, matrices: Any) -> FloatArray:
         """Return the quaternions of rotation matrices, ``(.., 3, 3)``."""

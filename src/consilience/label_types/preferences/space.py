@@ -71,10 +71,6 @@ class Preferences(LabelSpace):
         if self.by is not None and not isinstance(self.by, str):
             raise InvalidLabelError(f"by={self.by!r} is not a column. Give its name, such as 'prompt', or None.")
 
-    def __repr__(self) -> str:
-        given = [] if self.items is None else [repr(list(self.items))]
-        return f"Preferences({', '.join([*given, *([f'by={self.by!r}'] if self.by is not None else [])])})"
-
     @cached_property
     def law(self) -> Law:
         return BradleyTerryLaw(None if self.items is None else tuple(self.items))

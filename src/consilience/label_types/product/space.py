@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.exceptions import InvalidLabelError, UnsupportedError, did_you_mean
+from consilience.exceptions import InvalidLabelError, did_you_mean
 from consilience.label_types.base import LabelSpace, Unit, is_missing
 from consilience.label_types.codes import plain_value
 from consilience.label_types.product.law import (
@@ -109,15 +109,9 @@ class Product(LabelSpace):
 
     @cached_property
     def _blank(self) -> np.dtype[Any]:
-        """Type of an empty record, for fields that can draw random labels."""
-        kinds: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
-        for name, space in self.factors.items():
-            try:
-                one = space.as_batch(space.as_labels(space.random(1, np.random.default_rng(0))))
-                kinds[name] = one.dtype, one.shape[1:]
-            except UnsupportedError:
-                kinds[name] = np.dtype(object), ()
-        return layout(kinds)
+        """Type of records without any label."""
+        empty = {name: space.as_batch(as_object_array([])) for name, space in self.factors.items()}
+        return layout({name: (labels.dtype, labels.shape[1:]) for name, labels in empty.items()})
 
     @property
     def takes_prior(self) -> bool:

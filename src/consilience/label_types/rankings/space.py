@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -102,15 +102,6 @@ class Rankings(LabelSpace):
             raise InvalidLabelError(f"exact={self.exact!r} is unknown. Use 'dp' or 'milp'.")
         object.__setattr__(self, "items", codes.number if codes.names is None else codes.names)
         object.__setattr__(self, "ragged", bool(self.ragged or codes.number is None))
-
-    def __repr__(self) -> str:
-        given = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)[1:]
-            if getattr(self, item.name) != item.default and (item.name, self.items) != ("ragged", None)
-        }
-        items = list(self.names) if self.names is not None else self.items
-        return f"Rankings({', '.join([repr(items), *(f'{name}={value}' for name, value in given.items())])})"
 
     @property
     def names(self) -> tuple[str, ...] | None:

@@ -118,7 +118,9 @@ def chain_round(
 def best_paths(
     scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray
 ) -> npt.NDArray[np.int64]:
-    """Return for each sequence the tags of the largest sum of scores (Viterbi); minus infinity is impossible."""
+    """Return for each sequence the tags of the largest sum of scores and log probabilities (Viterbi)."""
+    with np.errstate(divide="ignore"):
+        initial, transition = np.log(initial), np.log(transition)
     came, best, places = np.zeros(scores.shape, np.int64), np.zeros_like(scores), list(_places(starts))
     for place, here in enumerate(places):
         reached = initial

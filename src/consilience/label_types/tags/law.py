@@ -282,7 +282,7 @@ class TagLaw(Law):
             scores = self._scores(parameters, asked)
             probability = self._belief(parameters, scores, asked)[0]
             if self.chain and decode == "map":
-                path = _best_paths(scores, asked.starts, parameters.initial, parameters.transition)
+                path = best_paths(scores, asked.starts, parameters.initial, parameters.transition)
         return self._decoded(probability, asked.starts, asked.answered, path)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
@@ -305,7 +305,7 @@ class TagLaw(Law):
         if path is not None:
             chosen = path
         elif self.chain:
-            chosen = _best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
+            chosen = best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
         else:  # without a chain nothing is known about positions that nobody tags
             chosen = np.where(answered, probability.argmax(axis=1), UNKNOWN)
         sizes = np.diff(starts)
@@ -458,8 +458,3 @@ def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> 
         middle = (low + high) / 2.0
         low, high = (middle, high) if at(middle)[2] < given else (low, middle)
     return at(low)[:2]
-
-
-def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
-    with np.errstate(divide="ignore"):
-        return best_paths(scores, starts, np.log(initial), np.log(transition))

@@ -158,7 +158,7 @@ class _TagSpace(LabelSpace):
         return {"tags": self.size if self.names is None else list(self.names)}
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Tags(_TagSpace):
     """Several tags per item, each present or not.
 
@@ -191,9 +191,6 @@ class Tags(_TagSpace):
 
     def __init__(self, tags: int | Iterable[str]) -> None:
         self._set_tags(tags, least=1)
-
-    def __repr__(self) -> str:
-        return f"Tags({self.size if self.names is None else list(self.names)})"
 
     @cached_property
     def law(self) -> TagLaw:
@@ -268,7 +265,7 @@ class Tags(_TagSpace):
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.size)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Sequences(_TagSpace):
     """A sequence of any length with one tag per position.
 
@@ -295,13 +292,9 @@ class Sequences(_TagSpace):
     size: int
     chain: bool
 
-    def __init__(self, tags: int | Iterable[str] | None = None, *, chain: bool = False) -> None:
-        self._set_tags(2 if tags is None else tags, least=2)
+    def __init__(self, tags: int | Iterable[str] = 2, *, chain: bool = False) -> None:
+        self._set_tags(tags, least=2)
         object.__setattr__(self, "chain", bool(chain))
-
-    def __repr__(self) -> str:
-        shown = [] if self._binary else [str(self.size if self.names is None else list(self.names))]
-        return f"Sequences({', '.join(shown + ['chain=True'] * self.chain)})"
 
     @property
     def _binary(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError
 from consilience.label_types.base import LabelSpace, Unit
-from consilience.label_types.codes import arrow_column
+from consilience.label_types.codes import arrow_column, read_each
 from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.texts.law import KINDS, TextLaw
@@ -104,7 +104,7 @@ class Texts(LabelSpace):
         return as_object_array(votes)
 
     def as_batch(self, labels: Any) -> Batch:
-        return as_object_array(_text(label, index) for index, label in enumerate(labels))
+        return as_object_array(read_each(labels, _text))
 
     def spec(self) -> dict[str, Any]:
         distance = self.kind if self.function is None else name_of_distance(self.function)
@@ -117,15 +117,15 @@ class Texts(LabelSpace):
         return as_object_array(column.to_pylist())
 
 
-def _text(label: Any, index: int) -> str:
+def _text(label: Any) -> str:
     if isinstance(label, (bytes, bytearray)):
         raise InvalidLabelError(
-            f"label {bytes(label[:40])!r} is bytes, not text. Decode it first: label.decode('utf-8').", index
+            f"label {bytes(label[:40])!r} is bytes, not text. Decode it first: label.decode('utf-8')."
         )
     if not isinstance(label, str):
-        raise InvalidLabelError(f"label {label!r} is a {type(label).__name__}, not a text. {STEP}", index)
+        raise InvalidLabelError(f"label {label!r} is a {type(label).__name__}, not a text. {STEP}")
     if not label.strip():
-        raise InvalidLabelError(f"label {label!r} is an empty text. {STEP}", index)
+        raise InvalidLabelError(f"label {label!r} is an empty text. {STEP}")
     return str(label)
 
 
