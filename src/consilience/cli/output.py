@@ -59,12 +59,15 @@ def write_all(writers: Mapping[Path, Writer]) -> None:
 
         return written
 
+    named = {target: known_as(target, write) for target, write in writers.items()}
+    if STDOUT not in named:
+        replace_files(named)
+        return
     with tempfile.TemporaryDirectory() as folder:
         printed = Path(folder) / "labels.csv"
-        places = {target: printed if target == STDOUT else target for target in writers}
-        replace_files({places[target]: known_as(target, write) for target, write in writers.items()})
-        if STDOUT in writers:
-            click.echo(printed.read_bytes(), nl=False)
+        named[printed] = named.pop(STDOUT)
+        replace_files(named)
+        click.echo(printed.read_bytes(), nl=False)
 
 
 @dataclass(frozen=True)

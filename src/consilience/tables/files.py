@@ -153,7 +153,7 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
         table.validate(full=True)  # an offset beyond its buffer would take the process along
         return table
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        raise _unreadable(repr(str(path)), error) from None
+        raise _unreadable(f"{str(path)!r} cannot be read as {kind.capitalize()}", error) from None
 
 
 def first_line(error: Exception) -> str:
@@ -380,7 +380,7 @@ class RowGroup:
                     yield start, pa.Table.from_batches([batch])
                 start += batch.num_rows
         except (pa.ArrowException, OSError) as error:
-            raise _unreadable(self.place, error) from None
+            raise _unreadable(f"{self.place} cannot be read", error) from None
 
     def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         if file_format(self.file) == "parquet":
@@ -447,13 +447,11 @@ def _described(file: Path) -> tuple[list[str], list[int]]:
             sizes = [stream.get_batch(group).num_rows for group in range(stream.num_record_batches)]
             return list(stream.schema.names), sizes
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(repr(str(file)), error) from None
+        raise _unreadable(f"{str(file)!r} cannot be read", error) from None
 
 
-def _unreadable(place: str, error: Exception) -> FileFormatError:
-    return FileFormatError(
-        f"{place} cannot be read: it is damaged or cut short ({first_line(error)}). Write or download it again."
-    )
+def _unreadable(fact: str, error: Exception) -> FileFormatError:
+    return FileFormatError(f"{fact}: it is damaged or cut short ({first_line(error)}). Write or download it again.")
 
 
 # --- out ----------------------------------------------------------------------------------------------------------
