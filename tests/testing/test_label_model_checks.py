@@ -25,10 +25,10 @@ LONG = {
 }
 #: Demands that are not met yet on one of the five seeds or more.
 MISSED = {
-    ("scores", "alike_sources_are_not_told_apart"),
-    ("rotations", "copies_gain_no_weight"),
+    ("scores", "alike_sources_are_not_told_apart"),  # on seed 1 errors up to 1.54 to 1, demanded 1.5
     ("spans", "quality_that_does_not_persist_is_not_used"),
-    ("preferences", "an_expert_outweighs_the_others"),
+    ("preferences", "quality_that_does_not_persist_is_not_used"),
+    ("preferences", "more_items_give_better_qualities"),
 }
 
 
