@@ -99,7 +99,7 @@ def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = N
         return model
 
 
-class _Luck(LabelModelCheckError):
+class _LuckError(LabelModelCheckError):
     """A demand is missed by some standard errors."""
 
 
@@ -116,7 +116,7 @@ def _require_not_worse(own: FloatArray, other: FloatArray, slack: float, situati
     _require(
         own.mean() <= (1.0 + slack) * other.mean() + errors * error,
         f"{situation}: labels cost {own.mean():.4g}, compared to {other.mean():.4g} without (error {error:.2g})",
-        _Luck,
+        _LuckError,
     )
 
 
@@ -129,7 +129,7 @@ def _confirm(demand: Callable[[int, float], None], errors: float) -> None:
     """
     try:
         demand(1, errors)
-    except _Luck:
+    except _LuckError:
         demand(4, 3.0)
 
 
@@ -420,7 +420,7 @@ def disputed_items_are_less_certain(case: _Case) -> None:
         _require(costs[0] < costs[2], seen)
         for surer, other in pairwise(thirds):
             error = float(np.hypot(surer.std(), other.std()) / np.sqrt(len(surer)))
-            _require(surer.mean() <= other.mean() + errors * error, f"{seen} (standard error {error:.2g})", _Luck)
+            _require(surer.mean() <= other.mean() + errors * error, f"{seen} (standard error {error:.2g})", _LuckError)
 
     _confirm(require_ordered, 1.0)
 
