@@ -53,3 +53,13 @@ def test_similar_labels_have_the_sums_of_any_agreement():
     brute = agreement_sums(lambda rows, a, b: law.similarity(law.cost(labels[rows, a], labels[rows, b])), observed)
     for name in ("agreement", "agreement_count", "agreement_rows"):
         assert found[name] == pytest.approx(brute[name])
+
+
+def test_pairs_borrow_scatter_on_the_scale_of_agreement():
+    """Two sources always agree; the distances to the third are 1 and 3 in turn, 2 on average and 1 around it."""
+    votes = np.column_stack([np.zeros(10), np.zeros(10), np.tile([1.0, 3.0], 5)])
+    sums = agreement_sums(lambda rows, a, b: np.abs(votes[rows, a] - votes[rows, b]), np.ones((10, 3), dtype=bool))
+    found = agreement_table(sums, lambda mean, deviation: (np.exp(-mean), np.exp(-mean) * deviation))
+    assert found.value[0] == pytest.approx([1.0, 1.0, np.exp(-2.0)])
+    pooled = 2.0 * np.exp(-4.0) / 3.0  # as much from 10 items as from 10 borrowed ones
+    assert found.error[0, 1:] == pytest.approx(np.sqrt([pooled / 20.0, (np.exp(-4.0) + pooled) / 20.0]))

@@ -25,10 +25,17 @@ LONG = {
 }
 #: Demands that are not met yet on one of the five seeds or more.
 MISSED = {
+    # On seed 1 errors differ by 1.54 to 1, demanded 1.5: slopes of 300 items are known to a tenth.
     ("scores", "alike_sources_are_not_told_apart"),
-    ("rotations", "copies_gain_no_weight"),
+    # On 84 to 89% of the items on three seeds, and on 88% on one, demanded 95%: experts are taken for copies.
+    ("two classes", "an_expert_outweighs_the_others"),
+    ("trees", "an_expert_outweighs_the_others"),
+    # Labels cost 40 to 50% more than those of the plain vote: whoever is right about one span is so about all of them.
     ("spans", "quality_that_does_not_persist_is_not_used"),
-    ("preferences", "an_expert_outweighs_the_others"),
+    # Labels cost 10 to 17% more than those of the plain vote, on three seeds.
+    ("preferences", "quality_that_does_not_persist_is_not_used"),
+    # Errors fall by the power .05 to .23 on four seeds, demanded .35: costs of the best judges are .01 too high.
+    ("preferences", "more_items_give_better_qualities"),
 }
 
 
