@@ -231,7 +231,8 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
     findings = [*estimate.findings, *law.notes()]
     if estimate.refine and passes is not None and law.refines(mixture):
         with working("refining by EM"):
-            mixture, notes = polish(law, mixture, passes)
+            mixture, nats, notes = polish(law, mixture, passes)
+        trust = None if trust is None else trust.reweighed(nats)
         reason = f"{reason}, then EM"
         findings += notes
     mixture = law.merge(mixture)
