@@ -52,9 +52,12 @@ def slice_of(keys: Keys, index: int, count: int) -> Keys:
 
 def repeated(keys: Iterable[Keys]) -> Keys:
     """Return a few keys that occur more than once."""
-    ordered = np.concatenate([np.zeros(0, dtype=np.int64), *keys])
-    if not (ordered[1:] > ordered[:-1]).all():  # otherwise the table is numbered or sorted
-        ordered.sort()
+    parts = [part for part in keys if len(part)]
+    rising = all(one[-1] < two[0] for one, two in pairwise(parts))
+    if rising and all((part[1:] > part[:-1]).all() for part in parts):  # the table is numbered or sorted
+        return np.zeros(0, dtype=np.int64)
+    ordered = np.concatenate(parts)
+    ordered.sort()
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.unique(again)[:LOOKED_AT]
 
