@@ -809,13 +809,13 @@ def _evidence(parameters: ClassParameters, start: ClassParameters, statistics: S
     fit = ((statistics["counts"] + start.gold) * np.log(np.maximum(parameters.table, FLOOR))).sum()
     fit = float(fit + statistics["entropy"] + statistics["copied"])
     fit = float(fit + (statistics["classes"] + start.gold_classes) @ prior)
-    # A group pays for one number: how often its members repeat it, as they do so about equally often, or its version.
+    # All members but the first of a group pay for how often they repeat it, and a school for its version.
     for members in parameters.groups:
         cast = statistics["counts"][members].sum(axis=(1, 2))
-        version = float(parameters.version[members[0]])
-        share, cast = (version, cast[0]) if version < 1.0 else (float(parameters.repeats[members].mean()), cast.sum())
-        pair = np.array([share, 1.0 - share])
-        fit -= log_surprise(pair, cast * pair)
+        version = parameters.version[members[:1]]
+        share, cast = (version, cast[:1]) if version[0] < 1.0 else (parameters.repeats[members][1:], cast[1:])
+        pair = np.stack([share, 1.0 - share], axis=1)
+        fit -= log_surprise(pair, cast[:, None] * pair)
     # Copies share one vote.
     counts = statistics["counts"] / (1.0 + parameters.grouped.sum(axis=1))[:, None, None]
     if not parameters.own:
