@@ -32,11 +32,8 @@ PRECISE_VOTES = 2_500
 NEGLIGIBLE = 0.01
 
 
-def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tuple[float, ...], tuple[Diagnostic, ...]]:
-    """Refine the parameters under each hypothesis by EM, and weigh the results by the evidence of whole votes.
-
-    Also returned are the nats by which this makes each hypothesis more probable.
-    """
+def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tuple[Diagnostic, ...]]:
+    """Refine the parameters under each hypothesis by EM; the probabilities stay those of the trust engine."""
     prepared = passes.prepared_sample(law.prepare)
     workers = usual_threads() if law.side_by_side and len(prepared) > 1 else 1
 
@@ -48,24 +45,20 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
 
     use_all = _needs_all_items(passes)
     finished, converged = [], True
-    starts = [(at, one) for at, (_, start) in enumerate(mixture) for one in law.starts(start)]
-    ends = [_rounds(law, one, mixture[at][1], sums_of_sample) for at, one in starts]
-    evidence = np.full((len(mixture), len(starts)), -np.inf)
-    for place, ((at, _), end) in enumerate(zip(starts, ends, strict=True)):
-        evidence[at, place] = law.evidence(end.before, end.statistics, mixture[at][1])
-    nats = np.logaddexp.reduce(evidence, axis=1)
-    shares = softmax(evidence.max(axis=0) + np.log([mixture[at][0] for at, _ in starts]))
-    shares = np.where(shares < min(NEGLIGIBLE, shares.max()), 0.0, shares)
-    for share, (at, _), end in zip(shares / shares.sum(), starts, ends, strict=True):
-        if share > 0.0:
-            last = _rounds(law, end.after, mixture[at][1], sums_of_all) if use_all else end
-            finished.append((float(share), last.after))
-            converged &= last.converged
+    for probability, start in mixture:
+        ends = [_rounds(law, one, start, sums_of_sample) for one in law.starts(start)]
+        shares = softmax(np.array([law.evidence(end.before, end.statistics, start) for end in ends]))
+        shares = np.where(shares < NEGLIGIBLE, 0.0, shares)
+        for share, end in zip(shares / shares.sum(), ends, strict=True):
+            if share > 0.0:
+                last = _rounds(law, end.after, start, sums_of_all) if use_all else end
+                finished.append((probability * float(share), last.after))
+                converged &= last.converged
     notes: tuple[Diagnostic, ...] = ()
     if not converged:
         message = f"EM did not converge in {MAX_ROUNDS} rounds. The labels can be used; more items would help."
         notes = (Diagnostic("not-converged", "info", (), message),)
-    return tuple(finished), tuple(nats.tolist()), notes
+    return tuple(finished), notes
 
 
 def _needs_all_items(passes: VotePasses) -> bool:

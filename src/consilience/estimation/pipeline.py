@@ -231,8 +231,7 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
     findings = [*estimate.findings, *law.notes()]
     if estimate.refine and passes is not None and law.refines(mixture):
         with working("refining by EM"):
-            mixture, nats, notes = polish(law, mixture, passes)
-        trust = None if trust is None else trust.reweighed(nats)
+            mixture, notes = polish(law, mixture, passes)
         reason = f"{reason}, then EM"
         findings += notes
     mixture = law.merge(mixture)

@@ -206,7 +206,6 @@ class Hypothesis:
     u: FloatArray  # (m,) qualities; tanh(u) is the correlation of a source's votes with the truth
     correlation: FloatArray  # (m, m) of the errors of two sources given the truth, zero on the diagonal
     spread: FloatArray  # (m,) posterior deviation of u: how far EM may move it; infinite where nothing was estimated
-    schools: bool = False  # whether groups vote around their own versions of the truth, or else repeat each other
 
     @property
     def quality(self) -> FloatArray:

@@ -526,7 +526,7 @@ def _summarize(problem: Problem, rows: _Explanations, back: IntArray, seed: int)
         alike.setdefault(key, []).append(index)
     hypotheses = []
     together = np.zeros((m, m))
-    for (partition, schools, _), own in alike.items():
+    for (partition, _, _), own in alike.items():
         weight = share[own] / share[own].sum()
         u = weight @ found.mean[own]
         variance = weight @ (variances[own] + found.mean[own] ** 2) - u**2
@@ -541,7 +541,6 @@ def _summarize(problem: Problem, rows: _Explanations, back: IntArray, seed: int)
                 u[back],
                 _correlation(common, u, float(weight @ omega[own]))[np.ix_(back, back)],
                 np.sqrt(np.maximum(variance, 1e-12))[back],
-                schools,
             )
         )
     hypotheses = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)[:KEPT]
@@ -584,13 +583,7 @@ def _with_silent(found: Trust, heard: IntArray, m: int, seed: int) -> Trust:
         groups[heard] = one.groups
         u = vector(one.u, float(one.u.mean()))
         hypotheses.append(
-            replace(
-                one,
-                groups=_renumbered(groups),
-                u=u,
-                correlation=matrix(one.correlation),
-                spread=spread(one.u, one.spread),
-            )
+            Hypothesis(one.probability, _renumbered(groups), u, matrix(one.correlation), spread(one.u, one.spread))
         )
     draws = np.zeros((len(found.draws), m))
     draws[:, heard] = found.draws

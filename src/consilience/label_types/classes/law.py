@@ -41,13 +41,6 @@ from consilience.estimation.protocol import (
 )
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.classes import labeling_functions
-from consilience.label_types.classes.copies import (
-    groups_of,
-    joint_likelihood,
-    product_factor,
-    repeats_of,
-    school_likelihood,
-)
 from consilience.label_types.dirichlet import log_evidence, log_surprise, shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -55,8 +48,6 @@ from consilience.label_types.vote_correlation import discount_correlated
 MAX_EVENTS = 2048
 #: With at most so many patterns of votes, and at least so many items, labels are looked up by pattern.
 MAX_PATTERNS, MIN_ITEMS = 65_536, 4_096
-#: Probabilities of votes of a group that are kept at a time: two megabytes.
-MAX_CELLS = 1 << 18
 #: Probabilities are kept this far away from 0 before a logarithm is taken.
 FLOOR = 1e-6
 #: Largest angle of a tetrachoric correlation, sin(1.5) = .997.
@@ -82,8 +73,6 @@ class ClassParameters(Parameters):
     uncovered: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # class probabilities of an item without a vote
     correlation: Correlation  # of errors given the truth
     grouped: Correlation  # the same inside groups alone, zero elsewhere
-    repeats: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # how often a source repeats the vote of its group
-    version: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # quality of what its school votes around; 1 is the truth
     accuracy: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of right votes
     sure: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of votes for which a source that confuses classes knew
     u: Annotated[FloatArray, Axes("m")]  # qualities
@@ -102,7 +91,7 @@ class ClassParameters(Parameters):
         """Return independent sources of these qualities; what is not given is empty."""
         m, k = habit.shape
         start: dict[str, Any] = {"table": np.zeros((m, k, k)), "accuracy": np.zeros(m), "correlation": np.zeros((m, m))}
-        start |= {"grouped": np.zeros((m, m)), "repeats": np.zeros(m), "version": np.ones(m), "sure": np.zeros(m)}
+        start |= {"grouped": np.zeros((m, m)), "sure": np.zeros(m)}
         start |= {"told": np.zeros(k), "uncovered": prior, "gold": np.zeros((m, k, k)), "gold_classes": np.zeros(k)}
         return cls(u=u, prior=prior, habit=habit, **(start | others))
 
@@ -117,46 +106,13 @@ class ClassParameters(Parameters):
 
     def beliefs(self, labels: Batch, observed: BoolArray) -> FloatArray:
         """Return the same, whoever voted."""
-        return self.beliefs_and_copies(labels, observed)[0]
-
-    def beliefs_and_copies(self, labels: Batch, observed: BoolArray) -> tuple[FloatArray, FloatArray | None]:
-        """Return the same, and what it changes in each class that sources share errors, None where nobody does.
-
-        That is the log likelihood ``(n, k)`` of the votes of all groups less that of independent votes.
-        """
-        if not self.groups:
-            return self._alone(labels, observed), None
-        told, gain, left = *np.zeros((2, len(observed), len(self.prior))), observed.copy()
-        for members in self.groups:
-            table, version = self.table[members], float(self.version[members[0]])
-            several = np.flatnonzero(observed[:, members].sum(axis=1) > 1)
-            for rows in np.array_split(several, 1 + several.size * members.size * self.n_choices // MAX_CELLS):
-                cells = np.ix_(rows, members)
-                if version < 1.0:
-                    together, apart = school_likelihood(labels[cells], observed[cells], table, self.prior, version)
-                else:
-                    repeats = self.repeats[members]
-                    together, apart = joint_likelihood(labels[cells], observed[cells], table, repeats)
-                told[rows] += together
-                gain[rows] += together - apart
-                left[cells] = False
-        alone = np.log(np.maximum(self._alone(labels, left), 1e-300))
-        return softmax(alone + told), gain
-
-    @cached_property
-    def groups(self) -> list[IntArray]:
-        """The members of each group of judges that share errors."""
-        return groups_of(self.grouped)
-
-    def _alone(self, labels: Batch, observed: BoolArray) -> FloatArray:
-        correlation = np.where(self.grouped > 0.0, 0.0, self.correlation)
         offset = np.log(np.maximum(self.told if self.told.any() else self.prior, FLOOR))
         own = np.log(np.maximum(self.prior, FLOOR)) if self.precise else 0.0
         if labels.ndim == 3:
             # A soft vote is a distribution over the classes the source may have meant; its evidence is the average of
             # the evidence of those classes (of likelihoods, or of precisions).
             scores = np.log(np.maximum(np.einsum("nav,avc->nac", labels, self.table), FLOOR)) - own
-            shares = discount_correlated(observed, correlation)
+            shares = discount_correlated(observed, self.correlation)
             return softmax(offset + np.einsum("nac,na->nc", scores, shares))
         m, k, _ = self.table.shape
         table = np.zeros((m, k + 1, k))  # what each vote adds to each class; the last row, abstaining, adds nothing
@@ -166,8 +122,8 @@ class ClassParameters(Parameters):
         if not small and few_votes(observed):
             from consilience.label_types.classes.kernels import beliefs_from_few
 
-            return beliefs_from_few(labels, observed, table, offset, correlation)
-        shares = discount_correlated(observed, correlation) if correlation.any() else np.empty((0, 0))
+            return beliefs_from_few(labels, observed, table, offset, self.correlation)
+        shares = discount_correlated(observed, self.correlation) if self.correlation.any() else np.empty((0, 0))
         if small:
             return small_beliefs(labels, observed, table, offset, shares)
         from consilience.label_types.classes.kernels import beliefs
@@ -376,15 +332,12 @@ class ClassesLaw(Law):
         m, k = votes.shape
         base = votes.sum(axis=0) + 1.0
         prior = self._prior(hypothesis.u, statistics, request)
-        grouped = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
         start = ClassParameters.of(
             hypothesis.u,
             prior,
             shrink_counts(votes, _unbiased(hypothesis.u, prior)),
             correlation=hypothesis.correlation,
-            grouped=grouped,
-            repeats=repeats_of(grouped),
-            version=_versions(hypothesis),
+            grouped=np.where(hypothesis.in_group, hypothesis.correlation, 0.0),
             spread=hypothesis.spread if request.method == "em" else np.zeros(m),
             learns_prior=request.prior_is("auto"),
             **{name: statistics[name] for name in ("gold", "gold_classes") if name in statistics},
@@ -406,7 +359,7 @@ class ClassesLaw(Law):
     def e_step(self, parameters: ClassParameters, prepared: tuple[Chunk, IntArray]) -> Statistics:
         chunk, votes = prepared
         labels, observed = chunk.labels, chunk.observed
-        belief, copied = parameters.beliefs_and_copies(labels, observed)
+        belief = parameters.beliefs(labels, observed)
         # A single vote on an item shows nothing about confusions beyond the prior.
         belief[votes < (1 if parameters.are_functions else 2)] = 0.0
         if labels.ndim == 2:
@@ -424,7 +377,6 @@ class ClassesLaw(Law):
             counts = np.einsum("nav,nac->avc", cast, belief[:, None, :] / evidence) * parameters.table
         entropy = -(belief * np.log(np.maximum(belief, 1e-300))).sum()
         sums = {"counts": counts, "classes": belief.sum(axis=0)}
-        sums["copied"] = np.array(0.0 if copied is None else (belief * copied).sum())
         return Statistics(sums | {"square": np.array((belief**2).sum()), "entropy": np.array(entropy)})
 
     def m_step(self, parameters: ClassParameters, statistics: Statistics, start: ClassParameters) -> ClassParameters:
@@ -597,13 +549,24 @@ def _uneven_agreement(pairs: FloatArray, agreement: FloatArray) -> FloatArray:
         length[a] = (both**2 * (1.0 - left - right)).sum(axis=1) + (both**2).sum(axis=1) ** 2
         weight[a] = count
     np.fill_diagonal(weight, 0.0)
-    quality = product_factor(agreement)
+    quality = _leading_factor(agreement)
     blur = (1.0 - quality) ** 2
     first = 2.0 * float(quality**2 @ weight @ blur)
     second = (k - 1) * float(blur @ weight @ blur)
     total = max(float((weight * excess).sum()), 0.0)
     noise = 2.0 * total / max(first + np.sqrt(first**2 + 4.0 * second * total), 1e-12)
     return (k - 1) * noise**2 * np.outer(blur, blur) * length
+
+
+def _leading_factor(agreement: FloatArray) -> FloatArray:
+    """Return the qualities ``(m,)`` whose products are closest to the agreements of different sources."""
+    filled = agreement.copy()
+    quality: FloatArray = np.zeros(len(filled))
+    for _ in range(FITTING_ROUNDS):
+        np.fill_diagonal(filled, quality**2)
+        values, vectors = np.linalg.eigh(filled)
+        quality = np.clip(np.abs(vectors[:, -1]) * np.sqrt(max(float(values[-1]), 0.0)), 0.0, 0.99)
+    return quality
 
 
 def _gold_sums(statistics: Statistics, share: FloatArray, base: FloatArray) -> tuple[dict[str, FloatArray], float]:
@@ -665,21 +628,6 @@ def _median_agreement(
 
 
 # --- level 2: confusion tables ---------------------------------------------------------------------------------
-
-
-def _versions(hypothesis: Hypothesis) -> FloatArray:
-    """Return the quality v of the version of the truth that each source votes around, 1 outside of schools.
-
-    By the trust engine, ``k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) = q_a q_b (1 / v^2 - 1)``.
-    """
-    if not hypothesis.schools:
-        return np.ones(len(hypothesis.u))
-    odds = 1.0 / np.maximum(np.abs(np.sinh(hypothesis.u)), FLOOR)  # sqrt(1 - q^2) / q
-    ratio = np.where(hypothesis.in_group, hypothesis.correlation, 0.0) * np.outer(odds, odds)
-    mates = hypothesis.in_group.sum(axis=1)
-    ratio = ratio.sum(axis=1) / np.maximum(mates, 1)
-    ratio = (hypothesis.in_group @ ratio + ratio) / (mates + 1.0)  # one number for all members
-    return np.where(mates > 0, np.clip(1.0 / np.sqrt(1.0 + ratio), FLOOR, 1.0 - FLOOR), 1.0)
 
 
 def _class_shares(u: FloatArray, votes: FloatArray) -> FloatArray:
@@ -805,19 +753,11 @@ def _evidence(parameters: ClassParameters, start: ClassParameters, statistics: S
     One quality per source is learned either way and costs the same. Sources that err evenly pay for how often they
     vote for each class, the others for their tables of guesses.
     """
-    prior = np.log(np.maximum(parameters.prior, FLOOR))
-    fit = ((statistics["counts"] + start.gold) * np.log(np.maximum(parameters.table, FLOOR))).sum()
-    fit = float(fit + statistics["entropy"] + statistics["copied"])
-    fit = float(fit + (statistics["classes"] + start.gold_classes) @ prior)
-    # All members but the first of a group pay for how often they repeat it, and a school for its version.
-    for members in parameters.groups:
-        cast = statistics["counts"][members].sum(axis=(1, 2))
-        version = parameters.version[members[:1]]
-        share, cast = (version, cast[:1]) if version[0] < 1.0 else (parameters.repeats[members][1:], cast[1:])
-        pair = np.stack([share, 1.0 - share], axis=1)
-        fit -= log_surprise(pair, cast[:, None] * pair)
     # Copies share one vote.
     counts = statistics["counts"] / (1.0 + parameters.grouped.sum(axis=1))[:, None, None]
+    prior = np.log(np.maximum(parameters.prior, FLOOR))
+    fit = ((counts + start.gold) * np.log(parameters.table)).sum() + float(statistics["entropy"])
+    fit = float(fit + (statistics["classes"] + start.gold_classes) @ prior)
     if not parameters.own:
         cast = counts.sum(axis=2)
         habits = float((cast * np.log(start.habit)).sum())
@@ -895,7 +835,6 @@ def _functions(
         uncovered=uncovered,
         accuracy=_right_share(votes[:, :, None] * table),
         correlation=np.where(together & ~np.eye(m, dtype=bool), repeats, 0.0),
-        grouped=np.zeros((m, m)),
         are_functions=True,
         precise=precise,
         learns_prior=not (request.prior_is("uniform") or request.prior_is("gibbs")),
