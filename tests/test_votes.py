@@ -598,7 +598,8 @@ def test_wide_lists_structs_and_nan_in_every_frame():
         votes = Votes.from_frame(MAKERS[name]({"a": [[1, 2], None], "b": [[3], []]}))
         assert votes.labels.tolist() == [[[1, 2], [3]], [None, []]]
         assert votes.observed.tolist() == [[1, 1], [0, 1]]
-    for name in ("polars", "arrow"):
+    # The first releases of polars 1 cannot tell a missing struct from one whose fields are missing.
+    for name in ("polars", "arrow") if pl.Series([{"x": 1}, None]).to_list()[1] is None else ("arrow",):
         assert Votes.from_frame(MAKERS[name]({"a": [{"x": 1}, None]})).labels.tolist() == [[{"x": 1}], [None]]
     for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
         assert Votes.from_frame(make({"a": np.array([0.5, nan])})).observed.tolist() == [[True], [False]]
