@@ -426,7 +426,7 @@ def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output:
 
 
 def _rows(ids: list[Any], votes: Votes, name: str, output: Output | None = None) -> list[int | None]:
-    """Return the row of the votes for each id, None for items that are not among them, which `output` is told."""
+    """Return the row of the votes for each id, None for unknown items, which `output` reports."""
     row_of = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
     rows = [row_of.get(item_key(item)) for item in ids]
     unmatched = list(dict.fromkeys(item for item, row in zip(ids, rows, strict=True) if row is None))

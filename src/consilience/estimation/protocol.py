@@ -42,7 +42,7 @@ __all__ = [
 MEAN, SPREAD = 0.55, 0.5
 #: Error correlation of any two sources before anything is known about them.
 SHARED_ERROR = 0.007
-#: Beyond this many items sums are already precise. What is only refined, or says how precise they are, takes a sample.
+#: Items of the sample for EM and for standard errors; sums over more items are precise already.
 SAMPLE_ITEMS = 50_000
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
