@@ -390,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     which.add_argument("--quick", action="store_true", help="one development seed of a few types: shows that it runs")
     parser.add_argument("--seeds", type=int, help="only so many seeds of the block")
     parser.add_argument("--types", help=f"some label types, separated by commas, of: {', '.join(KINDS)}")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of CPU time for one configuration")
     parser.add_argument("--package", help="what the lines call the package, if it is not that of this folder; no page")
     parser.add_argument("--out", type=Path, help="file for one JSON line per configuration; goes on where it stopped")
