@@ -51,10 +51,10 @@ INTRO = (
     "same share for the oracle, which is luck. **schools**, **cliques**: mean loss over that of the plain vote, where "
     "every source belongs to a school with its own version of the truth, and where sources near "
     "chance repeat each other. **accused**: share of the fits of independent sources with a finding of dependence. "
-    f"**tenth**: stated minus observed in the worst tenth of confidence with at least {ENOUGH} cases, with its "
-    "standard error. Confidence is compared with how often the label is right for finite types, for scores with the "
-    "coverage of central intervals, elsewhere with the share of the cost of chance that is avoided or the share of the "
-    "label that is right, whichever is nearer."
+    f"**tenth**: stated minus observed in the worst tenth of confidence with at least {ENOUGH} cases. Its standard "
+    "error and that of the coverage take each panel of sources as one draw. Confidence is compared with how often the "
+    "label is right for finite types, for scores with the coverage of central intervals, elsewhere with the share of "
+    "the cost of chance that is avoided or the share of the label that is right, whichever is nearer."
 )
 
 Record = dict[str, Any]
@@ -182,9 +182,9 @@ def stated_and_observed(kind: Kind, model: cs.LabelModel, fresh: cs.Votes, sampl
 
 
 def tenths(stated: Any, observed: Any) -> list[list[float]]:
-    """Return count, stated sum, observed sum and sum of its squares for each tenth of confidence."""
+    """Return count, stated sum and observed sum for each tenth of confidence."""
     tenth = np.clip((stated * 10 - 1e-9).astype(int), 0, 9)
-    sums = [np.bincount(tenth, each, 10) for each in (np.ones_like(stated), stated, observed, observed**2)]
+    sums = [np.bincount(tenth, each, 10) for each in (np.ones_like(stated), stated, observed)]
     return np.round(np.transpose(sums), 6).tolist()
 
 
@@ -228,16 +228,24 @@ def paired(records: Sequence[Record], before: dict[Job, Record]) -> list[tuple[R
     return [(one, other) for one, other in both if "error" not in other and other["votes"] == one["votes"]]
 
 
+def share_over_panels(part: Any, whole: Any) -> tuple[float, float]:
+    """Return a sum over panels as a share of another one, with a standard error that takes each panel as one draw."""
+    share, panels = float(part.sum() / whole.sum()), max(len(whole), 2)
+    error = np.sqrt(((part - share * whole) ** 2).sum() * panels / (panels - 1)) / whole.sum()
+    return share, float(error)
+
+
 def largest_tenth(records: Sequence[Record]) -> tuple[float, float] | None:
     """Return the largest gap between stated and observed in a tenth, in the nearest sense, and its standard error."""
     senses = []
     for sense in range(min((len(one["tenths"]) for one in records), default=0)):
         found = []
         for setting in {one["setting"] for one in records}:
-            sums = np.sum([one["tenths"][sense] for one in records if one["setting"] == setting], axis=0)
-            for count, stated, observed, square in sums[sums[:, 0] >= ENOUGH]:
-                spread = max(square / count - (observed / count) ** 2, 0.0)
-                found.append((float((stated - observed) / count), float(np.sqrt(spread / count))))
+            sums = np.array([one["tenths"][sense] for one in records if one["setting"] == setting])
+            for tenth in range(sums.shape[1]):
+                count, stated, observed = sums[:, tenth].T
+                if count.sum() >= ENOUGH:
+                    found.append(share_over_panels(stated - observed, count))
         senses += [max(found, key=lambda one: abs(one[0]))] if found else []
     return min(senses, key=lambda one: abs(one[0]), default=None)
 
@@ -248,7 +256,6 @@ def summarize(records: Sequence[Record], before: dict[Job, Record]) -> Record:
     fits, schools, cliques = ([one for one in block[name] if "error" not in one] for name in block)
     calibration = [one for one in records if "tenths" in one]
     independent = [one for one in records if not one.get("group", 1) and one["block"] in ("random", "calibration")]
-    inside = np.sum([one["covered"] for one in calibration] or [[0, 0]], axis=0)
     then, taught = paired(fits, before), paired(schools, before)
 
     def gap(name: str) -> list[float]:
@@ -275,21 +282,23 @@ def summarize(records: Sequence[Record], before: dict[Job, Record]) -> Record:
         "accused": mean(bool(ACCUSATIONS & set(one["findings"])) for one in independent),
         "tenth": largest_tenth([one for one in calibration if not one["group"]]),
         "tenth, copies": largest_tenth([one for one in calibration if one["group"]]),
-        "90% intervals cover": float(inside[0] / inside[1]) if inside[1] else None,
+        "90% intervals cover": share_over_panels(*np.array([one["covered"] for one in calibration]).T)
+        if calibration
+        else None,
         "seconds": f"{np.median([one['seconds'] for one in fits] or [0.0]):.2f}",
         "errors": sum("error" in one for one in records),
     }
 
 
-def cell(value: Any) -> str:
+def cell(value: Any, *, signed: bool = True) -> str:
     if isinstance(value, tuple):
-        return f"{value[0]:+.1%} ± {value[1]:.1%}"
+        return f"{value[0]:{'+' * signed}.1%} ± {value[1]:.1%}"
     return "-" if value is None else f"{value:.1%}" if isinstance(value, float) else str(value)
 
 
 def table(found: dict[str, Record], headings: str, *, compared: bool) -> str:
     shown = [heading for heading in headings.split("|") if compared or "before" not in heading]
-    rows = [[name, *(cell(one[heading]) for heading in shown)] for name, one in found.items()]
+    rows = [[name, *(cell(one[each], signed="cover" not in each) for each in shown)] for name, one in found.items()]
     return markdown_table(["label type", *shown], rows)
 
 
@@ -316,10 +325,11 @@ def targets(found: dict[str, Record]) -> str:
         ("schools at most +10% over the plain vote", "schools", lambda lost: lost <= 0.10),
         ("confidence off by at most 5 points, independent sources", "tenth", lambda gap: abs(gap[0]) <= 0.05),
         ("confidence off by at most 5 points, with copies", "tenth, copies", lambda gap: abs(gap[0]) <= 0.05),
-        ("90% intervals of qualities cover 85 to 95%", "90% intervals cover", lambda share: 0.85 <= share <= 0.95),
+        ("90% intervals of qualities cover 85 to 95%", "90% intervals cover", lambda share: 0.85 <= share[0] <= 0.95),
     ):
         known = {name: one[heading] for name, one in types.items() if one[heading] is not None}
-        missed = [f"{name} {cell(value)}" for name, value in known.items() if not holds(value)]
+        signed = "cover" not in heading
+        missed = [f"{name} {cell(value, signed=signed)}" for name, value in known.items() if not holds(value)]
         if known:
             lines.append(verdict(f"every type: {claim}", not missed, "; ".join(missed) or f"{len(known)} types"))
     return "\n".join(lines)

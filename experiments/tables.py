@@ -141,12 +141,15 @@ def macro_f1(truth: IntArray, predicted: IntArray, n_classes: int) -> float:
 
 
 def calibration_error(truth: IntArray, probabilities: FloatArray) -> float:
-    """Return the expected calibration error: how far the top probability is from the accuracy, bin by bin."""
-    confidence = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == truth
-    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    gap = np.bincount(bins, weights=confidence - right, minlength=CALIBRATION_BINS)
-    return float(np.abs(gap).sum() / len(truth))
+    """Return the expected calibration error of the top probability."""
+    return calibration_gap(probabilities.max(axis=1), (probabilities.argmax(axis=1) == truth).astype(np.float64))
+
+
+def calibration_gap(stated: FloatArray, observed: FloatArray) -> float:
+    """Return the expected calibration error: how far stated is from observed, bin by bin."""
+    bins = np.minimum((stated * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    gap = np.bincount(bins, weights=stated - observed, minlength=CALIBRATION_BINS)
+    return float(np.abs(gap).sum() / len(stated))
 
 
 def vote_counts(matrix: IntArray, n_classes: int) -> FloatArray:

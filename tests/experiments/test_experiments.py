@@ -40,7 +40,7 @@ PICTURES = {"theory_isotropic": 1, "never_worse": 9, "theory_rates": 2, "theory_
 PICTURES |= {"metric_spaces_paper": 1, "regression_synthetic": 1}
 REAL = {"rankings_real": 1, "real_data": 1, "texts": 1, "scores_real": 2, "dependence_real": 2, "classes_real": 5}
 REAL |= {"trees": 1, "movies_regression": 1, "movies_rankings": 1, "movies_rankings_real": 1, "letor": 1}
-REAL |= {"end_models_real": 1}
+REAL |= {"end_models_real": 1, "calibration_real": 1}
 TORCH = ("movies_rankings", "movies_rankings_real", "letor")
 BENCHMARKS = "scores classes elements frechet labeling latency parquet peers preferences rankings scale threads trees"
 
@@ -105,6 +105,12 @@ def _imported(tree: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_the_error_of_a_share_takes_each_panel_as_one_draw():
+    share_over_panels = importlib.import_module("experiments.fresh_seeds").share_over_panels
+    # shares .9 and .5 of ten each: residuals +2 and -2, so sqrt(8 * 2) / 20
+    assert share_over_panels(np.array([9.0, 5.0]), np.array([10.0, 10.0])) == pytest.approx((0.7, 0.2))
 
 
 def test_measures_are_those_worked_out_by_hand(tables):
