@@ -1,9 +1,12 @@
-"""Known labels calibrate confidence: one temperature for every label type, one scale for intervals.
+"""Known labels calibrate confidence: one temperature for every label type, one variance ratio for intervals.
 
 The stated confidence c of each known item is compared with how right its label turned out to be. The map
 ``logit c' = b logit c`` (for probabilities ``p' ~ p ** b``) is monotone and has one parameter, found by maximum
 quasi-likelihood and shrunk to the identity by a prior ``log b ~ N(0, SHRINKAGE^2)``, so that a few known labels
-change little. Intervals are scaled by the root mean square of standardized errors, shrunk in the same way.
+change little. Intervals are compared with errors in the same way: r is the sum of the squared errors over that of the
+stated variances, with `NOMINAL_ITEMS` items of the mean variance v added to both. Errors that are larger than stated
+come from what all sources share, so they add ``(r - 1) v`` to the variance of every item; if errors are smaller, the
+variances are multiplied by r.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ class Calibration:
 
     # B above; below 1 where labels were less often right than stated
     temperature: Annotated[float, Axes("", 0.0)] = 1.0
-    interval_scale: Annotated[float, Axes("", 0.0)] = 1.0  # factor of standard deviations
+    interval_scale: Annotated[float, Axes("", 0.0)] = 1.0  # factor of standard deviations, at most 1
+    shared_variance: Annotated[float, Axes("", 0.0)] = 0.0  # added to the variance of every item
     # Mean confidence on the known items, before calibration
     stated: Annotated[float, Axes("", 0.0, 1.0, missing=True)] = float("nan")
     observed: Annotated[float, Axes("", 0.0, 1.0, missing=True)] = float("nan")  # and mean share of right labels there
@@ -59,7 +63,7 @@ UNCALIBRATED = Calibration()
 
 def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
     """Return a belief whose confidence, probabilities and standard deviations went through the calibration."""
-    if calibration.temperature == 1.0 and calibration.interval_scale == 1.0:
+    if (calibration.temperature, calibration.interval_scale, calibration.shared_variance) == (1.0, 1.0, 0.0):
         return belief
     b = calibration.temperature
     probabilities = belief.probabilities
@@ -79,8 +83,11 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
                 _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300)))
                 for piece in pieces
             )
-        elif name in ("standard_deviation", "covariance"):
-            details[name] = value * calibration.interval_scale ** (1 if name == "standard_deviation" else 2)
+        elif name == "standard_deviation":
+            details[name] = np.sqrt((calibration.interval_scale * value) ** 2 + calibration.shared_variance)
+        elif name == "covariance":
+            shared = calibration.shared_variance * np.eye(value.shape[-1])
+            details[name] = calibration.interval_scale**2 * value + shared
     return replace(belief, confidence=confidence, probabilities=probabilities, details=details)
 
 
@@ -106,7 +113,7 @@ def calibrate(
     def compared(chunk: Chunk) -> Statistics:
         rows = chunk.gold_rows
         rows = rows[chunk.observed[rows].any(axis=1)]
-        counts = {"right": np.zeros(len(edges) + 1), "items": np.zeros(len(edges) + 1), "squares": np.zeros(2)}
+        counts = {"right": np.zeros(len(edges) + 1), "items": np.zeros(len(edges) + 1), "squares": np.zeros(3)}
         if len(rows) and chunk.known is not None:
             belief = believe(chunk.labels[rows], chunk.observed[rows])
             right = share_right(space, law, belief, chunk.known[rows])
@@ -114,13 +121,15 @@ def calibrate(
             counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1).astype(np.float64)
             counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
             if "standard_deviation" in belief.details:
-                deviation = np.maximum(belief.details["standard_deviation"], 1e-12)
+                deviation = belief.details["standard_deviation"]
                 mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
                 if mean.shape == deviation.shape:
-                    error = (mean - np.asarray(chunk.known[rows], dtype=np.float64)) / deviation
+                    error = mean - np.asarray(chunk.known[rows], dtype=np.float64)
                 else:  # points of a manifold, whose deviation is a distance
-                    error = space.distance(belief.labels, chunk.known[rows]) / deviation
-                counts["squares"] = np.array([float((error**2).sum()), float(error.size)])
+                    error = space.distance(belief.labels, chunk.known[rows])
+                stated = np.isfinite(deviation)
+                squares = error[stated] ** 2, deviation[stated] ** 2
+                counts["squares"] = np.array([squares[0].sum(), squares[1].sum(), float(stated.sum())])
         return Statistics(counts)
 
     sums = over(compared)
@@ -133,11 +142,13 @@ def calibrate(
     stretched = np.exp(LOG_TEMPERATURES)[:, None] * odds
     gain = -(right * np.logaddexp(0.0, -stretched) + (items - right) * np.logaddexp(0.0, stretched)).sum(axis=1)
     best = int(np.argmax(gain - 0.5 * (LOG_TEMPERATURES / SHRINKAGE) ** 2))
-    square, count = sums["squares"]
-    scale = float(np.sqrt((NOMINAL_ITEMS + square) / (NOMINAL_ITEMS + count)))
+    found, expected, count = sums["squares"]
+    mean = float(expected) / max(float(count), 1.0)
+    ratio = (NOMINAL_ITEMS * mean + float(found)) / (NOMINAL_ITEMS * mean + float(expected)) if expected > 0.0 else 1.0
     return Calibration(
         float(np.exp(LOG_TEMPERATURES[best])),
-        scale,
+        float(np.sqrt(min(ratio, 1.0))),
+        max(ratio - 1.0, 0.0) * mean,
         float((centers * items).sum() / total),
         float(right.sum() / total),
     )
