@@ -176,7 +176,7 @@ def test_errors_that_all_sources_share_widen_intervals_by_the_same_amount() -> N
     rows = np.flatnonzero(~known & observed.any(axis=1))
     found = model.predict_distribution(table[rows])
     lower, upper = found.interval(0.95)
-    assert 0.85 < np.mean((lower <= truth[rows]) & (truth[rows] <= upper))
+    assert np.mean((lower <= truth[rows]) & (truth[rows] <= upper)) > 0.85
     widths = found.standard_deviation
     assert widths is not None
     assert widths.max() < 1.08 * widths.min()
