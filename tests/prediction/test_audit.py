@@ -93,6 +93,17 @@ def test_with_every_label_known_an_audit_is_exact_for_every_label_type(name):
     assert str(found).startswith("about")
 
 
+@pytest.mark.filterwarnings(ANYTHING)
+def test_a_mean_distance_is_at_most_that_of_the_two_labels_farthest_apart():
+    data = simulated("path", n=80)
+    model = cs.LabelModel(data.space).fit(data.votes)
+    codes = np.arange(data.space.n_labels)
+    farthest = max(data.space.distance(np.full_like(codes, code), codes).max() for code in codes)
+    for known in (3, 8, 30):
+        audit = model.audit(data.votes, told(data.truth, range(known)))
+        assert all(one.high <= farthest for _, measure, one in audit.rows() if measure == "mean distance")
+
+
 def test_items_drawn_where_the_model_is_unsure_are_weighed_back():
     # 60 samples of 60: the standard error of the mean is below 0.007, so 0.028 is exceeded by chance once in 10^4.
     data = simulated("two classes", n=600)

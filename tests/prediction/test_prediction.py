@@ -103,6 +103,17 @@ def test_score_moves_towards_the_others_without_a_source():
     assert story.flipped_by == ()
 
 
+@pytest.mark.parametrize(
+    "space", [cs.Vectors(3), cs.Boxes(["car"]), cs.Sphere(2), cs.Product(stars=cs.Scores())], ids=repr
+)
+def test_numbers_are_told_with_four_digits_and_votes_that_are_on_the_common_scale_once(space):
+    rng = np.random.default_rng(5)
+    votes = cs.simulate(space, space.random(60, rng), [3.0, 2.0, 1.0], rng)
+    told = str(cs.LabelModel(space, method="majority").fit(votes).explain(votes, 3))
+    assert not re.search(r"\.\d{8}", told), told
+    assert re.search(r"said (\S.*), which is \1 on", told) is None
+
+
 def test_dependent_sources_that_both_vote_are_named_as_sharing_their_say():
     rng = np.random.default_rng(4)
     truth = rng.integers(2, size=400)

@@ -187,6 +187,11 @@ def audit(
 
     scale = usual_distance(space, voted, main.labels)
     zero_one = space.right_or_wrong and voted.labels.ndim == 2
+    n_labels = space.n_labels if main.belief.probabilities is not None else None
+    farthest = np.inf
+    if n_labels is not None:
+        codes = np.arange(n_labels, dtype=main.labels.dtype)
+        farthest = max(float(space.distance(np.full_like(codes, code), codes).max()) for code in codes)
 
     def expects(view: _View, batch: Batch, which: IntArray | slice = slice(None)) -> FloatArray:
         return expected_distance(space, view.belief, batch, which, scale)
@@ -235,14 +240,13 @@ def audit(
         )
 
     def measure_of(chosen: BoolArray, of: _Values) -> Estimate:
-        mean_loss = measured(chosen, of, zero_one=zero_one, scale=scale, limits=(0.0, np.inf))
+        mean_loss = measured(chosen, of, zero_one=zero_one, scale=scale, limits=(0.0, farthest))
         return mean_loss.transformed(-1.0, 1.0) if space.right_or_wrong else mean_loss
 
     def over(groups: npt.NDArray[Any]) -> dict[Any, Estimate]:
         names = {name: None for name in groups.tolist() if not is_null(name)}
         return {name: measure_of(groups == name, loss(lambda view: view.labels)) for name in names}
 
-    n_labels = space.n_labels if main.belief.probabilities is not None else None
     classes: dict[Any, Estimate] = {}
     shares: dict[Any, Estimate] = {}
     if n_labels is not None:

@@ -50,8 +50,12 @@ class Voice:
         """The vote as text."""
         if isinstance(self.vote, Comparisons) and self.vote.ranking is None:
             return f"{len(self.vote):,} comparisons, {1.0 - self.distance:.0%} of them as in the label"
-        common = "" if self.alone is None else f", which is {_text(self.alone)} on the common scale"
-        return f"said {_text(self.vote)}{common}"
+        vote, alone = _text(self.vote), _text(self.alone)
+        return (
+            f"said {vote}"
+            if self.alone is None or alone == vote
+            else f"said {vote}, which is {alone} on the common scale"
+        )
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,15 @@ def _find(table: Votes, item: Any) -> int:
 
 
 def _text(label: Any) -> str:
+    return f"{label:.4g}" if isinstance(label, float) else str(_rounded(label))
+
+
+def _rounded(label: Any) -> Any:
+    """Return a label with all its numbers rounded to four digits, at any depth."""
+    if isinstance(label, np.ndarray | np.generic):
+        label = label.tolist()
     if isinstance(label, float):
-        return f"{label:.4g}"
-    return str(label.tolist() if isinstance(label, np.ndarray | np.generic) else label)
+        return float(f"{label:.4g}")
+    if isinstance(label, dict):
+        return {name: _rounded(value) for name, value in label.items()}
+    return type(label)(map(_rounded, label)) if type(label) in (list, tuple) else label

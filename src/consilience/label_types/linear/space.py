@@ -73,7 +73,7 @@ class _LinearSpace(LabelSpace):
         def figure(cost: FloatArray) -> FloatArray:
             return np.asarray(np.sqrt(np.maximum(cost, 0.0) / (np.maximum(cost, 0.0) + variance) * variance))
 
-        return Unit("error", "how far off a vote is, give or take, once bias and slope are corrected", figure, False)
+        return Unit("error", "how far off an estimate from this source alone is, give or take", figure, False)
 
     def embed(self, batch: Batch) -> FloatArray | None:
         return np.asarray(batch, dtype=np.float64).reshape(len(batch), *(self._shape or (1,)))
@@ -291,7 +291,7 @@ class Vectors(_LinearSpace):
 
     def _read(self, value: Any, index: int) -> FloatArray:
         if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
-            fault = f"it is a {type(value).__name__}"
+            fault = "it is text" if isinstance(value, (str, bytes)) else "it is a single value"
         elif len(value) != self.d:
             fault = f"it has {len(value)} coordinates"
         else:
