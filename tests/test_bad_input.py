@@ -138,7 +138,7 @@ def test_other_sources_than_those_of_the_fit_are_refused():
         fitted.predict(table()[:, :3])
     other = cs.Votes.from_matrix(table(), sources=[*NAMES[:4], "zeta"])
     for call in ("predict", "partial_fit"):
-        with refused(SourceMismatchError, "missing ['epsilon']", "unknown ['zeta']"):
+        with refused(SourceMismatchError, "'epsilon' is missing", "'zeta' is unknown"):
             getattr(model().fit(named()), call)(other)
     with refused(SourceMismatchError, "select"):
         model().fit(named()).predict(other)

@@ -64,6 +64,13 @@ CASES = [
     ("report none.npz votes.csv -o page.txt", "'page.txt' does not end in .html", "page.html"),
     (f"{LABEL} --report page.txt", "'page.txt' does not end in .html", "--report page.html"),
     (f"{LABEL} --show text", "--show is for the report", "--report page.html"),
+    (f"{LABEL} --gold-label answer", "--gold-label name columns of a file", "with --gold"),
+    (f"{LABEL} --gold ann --gold-item id", "--gold-label name columns of a file", "with --gold"),
+    (f"{LABEL} --field mood", "--field cannot be combined with --from table", "Leave it out"),
+    (f"{LABEL} --outside clip", "--outside cannot be combined with --from table", "Leave it out"),
+    (f"{LABEL} --unlisted below", "--unlisted 'below' is for rankings, not for Classes", "Leave it out"),
+    (f"{LABEL} --method em --depends ann,bob", "--method 'em' assumes independent sources", "--depends"),
+    (f"{SCORES}:low..high", "'low..high' is not a range of numbers", "scores:0..100"),
     ("label votes.csv -o nowhere/out.csv", "no folder 'nowhere'", "Create it first"),
     ("label votes.csv -o out", "'out' has no file extension", ".csv"),
     # votes

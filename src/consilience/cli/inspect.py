@@ -112,7 +112,8 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         often = [row for row in met if row.get("both", MIN_OVERLAP) >= MIN_OVERLAP] or met
         shown = [*often[:PAIRS], *often[PAIRS:][-PAIRS:]]
         title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
-    output.table(_in_units(columns_of(shown), unit), title=title)
+    if shown:
+        output.table(_in_units(columns_of(shown), unit), title=title)
     output.text(": ".join(_APART.get(unit.name, (unit.name, unit.meaning))))
     findings = _findings(table, pairs, space is None or space.law.needs_overlap)
     output.findings(findings)

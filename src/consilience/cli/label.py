@@ -58,7 +58,7 @@ AUTO: dict[str, Any] = {"default": "auto", "show_default": True}
     examples=(
         "consilience label votes.csv -o labels.csv",
         "consilience label votes.csv -o labels.parquet --gold gold.csv --report page.html",
-        "consilience label votes.csv -o labels-em.csv --method em --depends ann,bob --save model.npz",
+        "consilience label votes.csv -o labels-2.csv --depends ann,bob --save model.npz",
         "consilience label scores.csv -o consensus.csv --space scores:0..100 --gold human_rating",
         "consilience label rankings.csv -o merged.csv --ties 0.6",
     ),

@@ -49,12 +49,13 @@ SHOWN_ITEMS = 50_000
 LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target", "rating", "score")
 #: Ids shown in a message.
 SHOWN = 3
-#: Options that say how to read each kind of file; all others are for tables.
+#: Options that say how to read each kind of file.
 _USED = {
     "judges": ("item", "source", "label", "sources", "drop", "repeats", "decimal", "delimiter", "encoding"),
     **dict.fromkeys(("label-studio", "argilla", "cvat", "ground-truth"), ("field",)),
     "coco": ("outside",),
     "trec": ("unlisted",),
+    "table": tuple(name for name in Reading.__dataclass_fields__ if name not in ("field", "outside")),
 }
 _ALWAYS = ("origin", "space", "sources", "drop", "strict", "engine", "gold_item", "gold_label", "to")
 #: What only the export of a tool knows that its writer needs.
@@ -308,10 +309,13 @@ def _interpreted(
         votes = read_by(raw, space, str(path), strict=reading.strict, unlisted=reading.unlisted)
     output.receipt(votes.receipt)
     found = replace(found_in or Loaded(votes, space), votes=votes, space=space, receipt=votes.receipt)
+    from_file = gold is not None and os.path.isfile(gold)
+    if (reading.gold_item or reading.gold_label) and not from_file:
+        raise BadInputError("--gold-item and --gold-label name columns of a file. Name the file with --gold.")
     if gold is None:
         return found
     name = gold
-    if os.path.isfile(gold):
+    if from_file:
         ids, labels = _columns_of_gold(Path(gold), reading)
     elif table is not None and gold in table.column_names:
         name = f"{path}, column {gold}"
@@ -453,12 +457,12 @@ def item_key(item: Any) -> str:
 def imported(path: Path, reading: Reading) -> Loaded | None:
     """Return the votes of a file that is not a plain table; None if it is one."""
     origin = origin_of(path, reading)
-    if origin == "table":
-        return None
     used = _USED.get(origin, ())
     for name in Reading.__dataclass_fields__:
         if name not in (*_ALWAYS, *used) and getattr(reading, name) != getattr(Reading(), name):
             raise BadInputError(f"--{name.replace('_', '-')} cannot be combined with --from {origin}. Leave it out.")
+    if origin == "table":
+        return None
     if origin == "judges":
         export = _judges(path, reading)
     else:

@@ -148,8 +148,8 @@ def count_findings(
     unused = np.flatnonzero(used == 0)
     if used.any() and len(unused):
         message = (
-            f"No source ever votes for {len(unused)} of the {len(used)} labels (code {listed([*map(str, unused)])})."
-            " If they cannot occur, leave them out of the label type."
+            f"No source ever votes for {len(unused)} of the {len(used)} labels (code {listed([*map(str, unused)])}). "
+            "If they cannot occur, leave them out of the label type."
         )
         found.append(Diagnostic("unused-labels", "info", (), message))
     return tuple(found)
@@ -184,8 +184,8 @@ def overlap_findings(shared: NDArray[Any], request: Request) -> list[Diagnostic]
         return []
     names = request.named(low)
     message = (
-        f"Share {MIN_OVERLAP} items with fewer than two other sources: {listed(names)}. Their quality is mostly "
-        "borrowed from the others; collect votes on common items, or pass gold=."
+        f"These sources have {MIN_OVERLAP} items in common with fewer than two others: {listed(names)}. Their quality "
+        "is mostly borrowed from the others; collect votes on common items, or pass gold=."
     )
     severity: Severity = "warning" if low.sum() * 2 < voting.sum() else "info"
     return [Diagnostic("low-overlap", severity, names, message)]

@@ -71,6 +71,7 @@ COMPARED_ITEMS = 200
 #: Labels on a continuous scale differ if they are this share of the middle distance between two votes apart.
 DIFFERENT_SHARE = 0.1
 NAMED_PRIORS = ("auto", "uniform", "gibbs")
+INDEPENDENT_METHODS = ("majority", "em")
 
 
 @runtime_checkable
@@ -148,6 +149,10 @@ def learn(
         raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
     sources = moments.sources
     pairs = read_dependencies(dependencies, sources)
+    if pairs and method in INDEPENDENT_METHODS:
+        raise UnsupportedError(
+            f"method={method!r} assumes independent sources, so it cannot use dependencies=. Leave one of the two out."
+        )
     dependent = np.zeros((len(sources), len(sources)), dtype=bool)
     for left, right in pairs:
         dependent[sources.index(left), sources.index(right)] = True
@@ -287,7 +292,7 @@ class _Estimate:
     """Parameters under each hypothesis, what the engine found (None for the paper's methods), and if EM may follow."""
 
     mixture: Mixture
-    reason: str = "as asked for"
+    reason: str = "as requested"
     trust: Trust | None = None
     refine: bool = False
     findings: tuple[Diagnostic, ...] = ()
@@ -317,8 +322,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         findings: tuple[Diagnostic, ...] = ()
         if names := request.named(~identified & (np.diag(statistics["both"]) > 0)):
             message = (
-                f"Share items with fewer than two independent sources: {', '.join(names)}. Their quality is a guess; "
-                "add sources, remove a dependency, or pass gold=."
+                f"These sources have items in common with fewer than two independent ones: {', '.join(names)}. "
+                "Their quality is a guess; add sources, remove a dependency, or pass gold=."
             )
             findings = (Diagnostic("too-few-sources", "warning", names, message),)
         return _Estimate(((1.0, parameters),), findings=findings)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 import consilience.tables.replies as replies
 from consilience.arrays import Batch, as_object_array
-from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.exceptions import FileFormatError, InvalidLabelError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.linear.space import Scores
 from consilience.label_types.rankings.labels import names_of
@@ -144,8 +144,11 @@ def _read_texts(
 def read_by(votes: Votes, space: LabelSpace, name: str, *, strict: bool = False, unlisted: str | None = None) -> Votes:
     """Return votes whose cells are labels of the space; unless `strict`, others abstain and are counted.
 
-    If most of them are none, the label type is wrong, which is refused as if strict.
+    If most cells are not labels, the label type is wrong, which is refused as if strict.
     """
+    ranks = word_for(space) == "rankings"
+    if unlisted is not None and not ranks:
+        raise UnsupportedError(f"unlisted={unlisted!r} is for rankings, not for {type(space).__name__}. Leave it out.")
     try:
         read = labels_from_text(votes, space, name)
         listed = _listed(votes) if votes.labels.dtype == object else []
@@ -174,7 +177,7 @@ def read_by(votes: Votes, space: LabelSpace, name: str, *, strict: bool = False,
                 f"{numbers[place]:g} is {reason}. Correct the cell, or give a wider range."
             )
         read = _without(read, beyond, [reason] * len(beyond))
-    return with_unlisted(read, unlisted) if word_for(space) == "rankings" else read
+    return with_unlisted(read, unlisted) if ranks else read
 
 
 def with_unlisted(votes: Votes, unlisted: str | None) -> Votes:

@@ -167,12 +167,16 @@ def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names
         missing = [name for name in sources if name not in table.sources]
         extra = [name for name in table.sources if name not in sources]
         if missing or extra:
-            parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra)
-            steps = ["Leave unknown ones out with votes.select([...]). "] * bool(extra)
-            steps += ["Give a source that is silent here a column of None. "] * bool(missing)
+            parts = [
+                f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} {state}"
+                for names, state in ((missing, "missing"), (extra, "unknown"))
+                if names
+            ]
+            steps = ["leave unknown ones out with votes.select([...])"] * bool(extra)
+            steps += ["add an empty column for a source that does not vote here"] * bool(missing)
             raise SourceMismatchError(
-                f"The votes come from other sources than the model was fitted on: {', '.join(parts)}. "
-                f"{''.join(steps)}Or fit again."
+                f"The sources of the votes differ from those of the model: {'; '.join(parts)}. "
+                f"{', '.join([*steps, 'or fit again']).capitalize()}."
             )
         return table.select(sources)
     if table.n_sources != len(sources):

@@ -44,7 +44,7 @@ _SHEETS = (".xlsx", ".xls", ".ods")
 PACKED = ".gz"
 #: Files that are not tables, and what reads them.
 _OTHER_READERS = {
-    ".conllu": "read_conllu reads parses",
+    ".conllu": "in Python, tables.read_conllu reads it",
     **dict.fromkeys((".soc", ".soi", ".toc", ".toi"), "Rankings.read_preflib reads the text of PrefLib files"),
 }
 _DELIMITERS = (",", "\t", ";", "|")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -77,7 +78,8 @@ class Declared:
             kind, _, argument = space.partition(":")
             kind = kind.strip().lower()
             if kind in ("scores", "ordinal") and ".." in argument:
-                return cls(kind, scale=_interval(argument))
+                with suppress(ValueError):  # `space_of_text` refuses a wrong range
+                    return cls(kind, scale=_interval(argument))
             named = _size_or_names(argument) if kind in ("classes", "ordinal") else []
             return cls(kind, frozenset(map(str, range(named) if isinstance(named, int) else named)))
         kind = word_for(space)
@@ -119,10 +121,11 @@ def _size_or_names(argument: str) -> int | list[str]:
 
 
 def _interval(argument: str) -> tuple[float, float]:
-    low, dots, high = argument.partition("..")
-    if not dots:
-        raise ValueError(f"{argument!r} is not a range.")
-    return float(low), float(high)
+    low, _, high = argument.partition("..")
+    try:
+        return float(low), float(high)
+    except ValueError:
+        raise ValueError(f"{argument!r} is not a range of numbers.") from None
 
 
 def _size(argument: str, votes: Votes, name: str) -> int:
