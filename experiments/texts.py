@@ -26,7 +26,7 @@ HEADER = [
     "written, alike",
     "default",
     "default - best vote",
-    "anew",
+    "new",
     "rank",
 ]
 
@@ -92,9 +92,9 @@ def compare(part: str, distance: str, keep: int | None) -> tuple[list[str], floa
         f"{values.mean():.3f} ± {values.std() / np.sqrt(len(values)):.3f}" for values in (best, weighted, alike, own)
     ]
     change = f"{signed(float((own - best).mean()), 3)} ± {error:.3f}"
-    anew = f"{belief.details['written_anew'].mean():.0%}"
+    new = f"{belief.details['new_text'].mean():.0%}"
     name = f"{part}, {'word error rate' if distance == 'words' else '1 - GLEU'}"
-    row = [name, *shown, change, anew, f"{rank_correlation(-belief.confidence, own):.2f}"]
+    row = [name, *shown, change, new, f"{rank_correlation(-belief.confidence, own):.2f}"]
     return row, float(own.mean()), float((own - best).mean()), error
 
 
@@ -113,9 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         verdicts.append(verdict(claim, change <= error, f"{signed(change, 3)} ± {error:.3f}"))
     blocks = [
         "Mean ± standard error over sentences. *best vote*: the answer nearest to all others, all alike. *weighted "
-        "vote*: the same with the learned weights. *written, alike*: written anew, all sources alike. *default*: "
-        "written anew with weights. *anew*: labels that no worker wrote. *rank*: Spearman's correlation of (negative) "
-        "confidence and loss.",
+        "vote*: the same with the learned weights. *written, alike*: newly written texts, all sources alike. "
+        "*default*: newly written texts with weights. *new*: labels that no worker wrote. *rank*: Spearman's "
+        "correlation of (negative) confidence and loss.",
         markdown_table(HEADER, rows),
         "## Targets",
         QUICK if settings.quick else "\n".join(verdicts),

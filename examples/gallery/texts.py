@@ -12,7 +12,7 @@ sentences = cs.datasets.load_sentences()
 space = cs.Texts()
 model = cs.LabelModel(space).fit(sentences.votes)
 belief = model.posterior(sentences.votes)
-anew = int(belief.details["written_anew"].nonzero()[0][0])
+anew = int(belief.details["new_text"].nonzero()[0][0])
 print("\n".join(["votes:", *map(str, sentences.votes.labels[anew]), "label:", belief.labels[anew]]))
 
 # sphinx_gallery_thumbnail_number = 1

@@ -67,17 +67,17 @@ def test_labels_are_better_than_the_best_vote():
     assert own < 0.6 * best
 
 
-def test_the_label_says_whether_it_was_written_anew():
+def test_the_label_says_whether_its_text_is_new():
     rows = [["the cat sat here", "the cat sat there now", "a cat sat here now"], ["one two", "one two", "three four"]]
     ends = ["more", "more", "less"]
     votes = rows + [[f"word{k} and {ends[(k + shift) % 3]}" for shift in range(3)] for k in range(21)]
     model = fitted(cs.Texts(), votes)
     belief = model.posterior(votes)
     assert belief.labels[:2].tolist() == ["the cat sat here now", "one two"]
-    assert belief.details["written_anew"][:2].tolist() == [True, False]
+    assert belief.details["new_text"][:2].tolist() == [True, False]
     assert belief.details["expected_distance"][1] == pytest.approx(model.weight_[2] / model.weight_.sum(), abs=0.01)
     only = fitted(cs.Texts(write=False), votes).posterior(votes)
-    assert not only.details["written_anew"].any()
+    assert not only.details["new_text"].any()
     assert only.labels[0] in rows[0]
 
 
@@ -85,7 +85,7 @@ def test_a_text_written_by_gleu_is_never_further_from_the_votes_than_the_best_vo
     votes, _ = crowd(40, 5, [0.3, 0.4, 0.5, 0.45, 0.35])
     written, picked = (fitted(cs.Texts("gleu", write=write), votes).posterior(votes) for write in (True, False))
     assert (written.details["expected_distance"] <= picked.details["expected_distance"] + 1e-9).all()
-    assert written.details["written_anew"].any()
+    assert written.details["new_text"].any()
 
 
 def test_a_distance_of_the_user_is_searched_with():

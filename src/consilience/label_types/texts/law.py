@@ -93,7 +93,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
     def posterior(self, parameters: TextParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return the vote of least weighted distance to the others, or a text that is closer still.
 
-        ``details["written_anew"]`` says which labels nobody voted for, ``details["expected_distance"]`` how far the
+        ``details["new_text"]`` says which labels nobody voted for, ``details["expected_distance"]`` how far the
         votes lie from the label on average, by weight.
         """
         n = len(observed)
@@ -134,7 +134,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         somebody = 1.0 - np.exp(np.bincount(rows, np.log1p(-own), minlength=n))
         stated = np.clip((close * somebody - self.unrelated) / (1.0 - self.unrelated), 0.0, 1.0)
         confidence = parameters.come_true(stated)
-        return Posterior(chosen, confidence, None, {"written_anew": anew, "expected_distance": distance})
+        return Posterior(chosen, confidence, None, {"new_text": anew, "expected_distance": distance})
 
     def agreement(self, parameters: TextParameters, votes: Batch, labels: Batch) -> FloatArray:
         return (self.similarity(self.cost(votes, labels)) - self.unrelated) / (1.0 - self.unrelated)
