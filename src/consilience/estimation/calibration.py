@@ -27,9 +27,9 @@ __all__ = ["UNCALIBRATED", "Calibration", "calibrate", "calibrated", "share_righ
 
 #: Standard deviation of log b before any known label: confidence is believed to within a factor of two in log odds.
 SHRINKAGE = 0.7
-#: Known labels that the nominal width of intervals is worth.
+#: The nominal width of intervals counts as much as this many known labels.
 NOMINAL_ITEMS = 5.0
-#: Temperatures that are tried: octaves and their parts from 1/12 to 2.
+#: Temperatures to try, from 1/12 to 2, in fractions of an octave.
 LOG_TEMPERATURES = np.linspace(-2.5, 0.7, 129)
 #: Confidence is kept this far from 0 and 1, as quasi-likelihood would be infinite there.
 EDGE = 1e-4

@@ -20,11 +20,11 @@ from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request
 LIKELY = 0.8
 #: Two explanations compete when each has at least this probability.
 RIVAL = 0.2
-#: A mean quality below this is hardly a signal: 57.5% right of two classes.
+#: A mean quality below this is hardly a signal: 57.5% accuracy on two classes.
 WEAK = 0.15
-#: Misfit above this is reported: between the octaves .1 and .2 of the engine's grid.
+#: Misfit above this is reported. It lies between the values .1 and .2 of the engine's grid.
 POOR = 0.14
-#: A source needs this many items in common with each of two others before its agreement means much.
+#: With fewer items in common with each of two others, the agreement of a source means little.
 MIN_OVERLAP = 10
 #: Names shown before a list is cut.
 SHOWN = 8

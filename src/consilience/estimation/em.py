@@ -28,7 +28,7 @@ MAX_ROUNDS = 50
 STILL = 2e-3
 #: Votes of a source in the sample that determine a rate to within .01 (sqrt(.25 / 2500)).
 PRECISE_VOTES = 2_500
-#: Results of EM that are less probable are left out, because each one costs time in every label.
+#: Less probable results of EM are left out, because each result takes time at every label.
 NEGLIGIBLE = 0.01
 
 

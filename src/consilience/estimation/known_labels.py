@@ -22,7 +22,7 @@ from consilience.estimation.protocol import Chunk, Law, Mixture, Posterior, Stat
 
 __all__ = ["as_random_sample", "without_known_labels"]
 
-#: Labels drawn for each known item; its probabilities are then met to within 1/32.
+#: Labels drawn for each known item. They represent its probabilities to within 1/32.
 DRAWS = 16
 
 

@@ -17,11 +17,11 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["LIMIT", "Forward", "PairTable", "Statistics", "agreement_sums", "agreement_table", "ratio_sums", "row_sums"]
 
-#: Largest |u|; q = tanh(4) = .9993 stands for "always right".
+#: Largest |u|. A quality of q = tanh(4) = .9993 stands for "always right".
 LIMIT = 4.0
-#: Every pair borrows this many items of average scatter for its standard error, as few items can agree by luck.
+#: The standard error of every pair includes this many items of average scatter, because few items can agree by luck.
 BORROWED_ITEMS = 10.0
-#: A pair with fewer items in common has no agreement that could be told from luck.
+#: With fewer items in common, the agreement of a pair cannot be distinguished from luck.
 MIN_COMMON_ITEMS = 3
 
 
@@ -53,9 +53,9 @@ class PairTable:
     gold_error: FloatArray | None = None
     linked: BoolArray | None = None  # (m, m) pairs that certainly share errors: identical votes on continuous labels
     cost: FloatArray | None = None  # (m, m) mean cost between two sources, where the label type has one
-    # (m,) by how much more qualities scatter than if the pairs of a source were independent, where that is known
+    # (m,) factor by which qualities scatter more than with independent pairs, where it is known
     widened: FloatArray | None = None
-    # (m, m) variance of the agreement from item to item, where that is more than a function of its mean
+    # (m, m) variance of the agreement from item to item, where it is not determined by its mean
     scatter: FloatArray | None = None
 
     @property

@@ -16,7 +16,7 @@ from consilience.exceptions import UnsupportedError
 
 __all__ = ["isotropic", "isotropic_costs", "quadratic", "quadratic_rates", "triplet_loadings", "triplets"]
 
-#: A source forms triplets with so many others at most; the median of thousands of triplets changes no more.
+#: A source forms triplets with at most this many others. The median of thousands of triplets hardly changes.
 MAX_PARTNERS = 128
 
 
@@ -81,7 +81,7 @@ def triplet_loadings(
     size, identified = np.zeros(len(clean)), np.zeros(len(clean), dtype=bool)
     for source, own in enumerate(absolute):
         partners = np.flatnonzero(usable[source])
-        if len(partners) > MAX_PARTNERS and error is not None:  # those known best
+        if len(partners) > MAX_PARTNERS and error is not None:  # the pairs with the smallest errors
             partners = partners[np.argsort(error[source, partners], kind="stable")[:MAX_PARTNERS]]
         rows, columns = np.nonzero(np.triu(strong[np.ix_(partners, partners)], 1))
         second, third = partners[rows], partners[columns]
@@ -118,7 +118,7 @@ def isotropic_costs(pair_cost: FloatArray, weight: FloatArray) -> tuple[FloatArr
     component = connected_components(np.block([[nothing, linked], [linked, nothing]]), directed=False)[1]
     identified = component[:m] == component[m:]
     value = np.zeros(len(weight))
-    # Components do not interact, but the cut-off of a singular one must not touch a regular one.
+    # Components do not interact, but the cutoff for a singular one must not affect a regular one.
     for group in (identified, ~identified & linked.any(axis=1)):
         if group.any():
             value[group] = np.linalg.lstsq(system[np.ix_(group, group)], total[group])[0]
@@ -149,7 +149,7 @@ def quadratic_rates(
     covariance = np.where(usable, joint - np.outer(mean, mean), 0.0)
     rise = triplet_loadings(covariance, usable, error)[0] * np.sqrt((1.0 - prior) / prior)
     odds = prior / (1.0 - prior)
-    # Both rates stay between 0 and 1 and consistent with the mean. If noise pushes one out, both are moved.
+    # Both rates must stay in [0, 1] and consistent with the mean. If noise pushes one out, both are moved.
     rise = np.clip(rise, np.maximum(-mean, (mean - 1.0) / odds), np.minimum(1.0 - mean, mean / odds))
     return np.clip(mean + rise, 0.0, 1.0), np.clip(mean - odds * rise, 0.0, 1.0)
 

@@ -15,7 +15,7 @@ from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 
 __all__ = ["SAMPLE_ROWS", "VotePasses", "keep_sample", "silent_items"]
 
-#: Items of a chunk of that sample, and of votes that take long, so that several threads have something to do.
+#: Items per chunk of that sample and of slow label types, so that several threads have work.
 SAMPLE_ROWS = 16_384
 
 
@@ -27,17 +27,17 @@ def _read(part: Part) -> Chunk:
 class VotePasses:
     """Passes over encoded votes."""
 
-    partitions: VotePartitions  # all the votes, or the sample that was kept of them
-    n_items: int  # in all
+    partitions: VotePartitions  # all votes, or the sample of them that was kept
+    n_items: int  # in total
     seed: int
     complete: bool = True  # whether `partitions` holds all items
     drawn: InMemoryPartitions | None = None  # the sample, where it was gathered in an earlier pass
     silent: tuple[str, ...] | None = None  # the first ids without a vote, likewise
-    read: Callable[[Part], Chunk] = _read  # what is seen of every part
+    read: Callable[[Part], Chunk] = _read  # what is read from every part
 
     def of(self, view: Callable[[Chunk], Chunk]) -> VotePasses:
         """Return the same passes over another view of every chunk, such as one field of records."""
-        read = self.read  # functions travel to workers, these passes do not
+        read = self.read  # the function is sent to workers, `self` is not
         return replace(self, drawn=self.kept, read=lambda part: view(read(part)))
 
     @cached_property
@@ -50,7 +50,7 @@ class VotePasses:
         drawn = self.partitions.sample(SAMPLE_ITEMS, self.seed)
         if not isinstance(self.partitions, InMemoryPartitions):
             return drawn
-        # Cut the same way for any number of threads, so that the numbers are the same.
+        # The chunks do not depend on the number of threads, so that results do not either.
         return replace(drawn, rows=min(self.partitions.rows, SAMPLE_ROWS), workers=self.partitions.workers)
 
     @property
@@ -94,7 +94,7 @@ class VotePasses:
         """Return a few items in one chunk, in an order that does not depend on theirs."""
         part = self.sample.sample(size, self.seed).whole
         order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
-        # The sample already holds small hashes only, so the same threshold lets more of them pass.
+        # The sample only holds items with small hashes, so more of them pass the same threshold.
         return self.read(part[order[: 2 * size]])
 
 
@@ -108,7 +108,7 @@ def keep_sample(kept: InMemoryPartitions | None, added: VotePartitions, n_before
     """Keep a bounded sample of all items seen so far; every one of them has the same chance to be in it."""
     share = SAMPLE_ITEMS / (n_before + added.n_items)
 
-    def thin(part: Part) -> Part:  # a threshold on the hashed ids: what was dropped before would be dropped again
+    def thin(part: Part) -> Part:  # a threshold on hashed ids: items that were dropped before would be dropped again
         return part if share >= 1.0 else InMemoryPartitions(part).sample(round(share * len(part)), seed).whole
 
     def choose(part: Part) -> Part:

@@ -66,9 +66,9 @@ __all__ = ["SourceEstimator", "learn", "take_moments"]
 ADAPT_ITEMS = 400
 #: Items that a finding names.
 SHOWN_ITEMS = 5
-#: Items that are labeled twice, to say how many labels the plain vote would change.
+#: Items that are also labeled by the plain vote, to report how many labels differ.
 COMPARED_ITEMS = 200
-#: Labels on a continuous scale differ if they are this share of the middle distance between two votes apart.
+#: Labels on a continuous scale differ if their distance exceeds this share of the median distance between two votes.
 DIFFERENT_SHARE = 0.1
 NAMED_PRIORS = ("auto", "uniform", "gibbs")
 INDEPENDENT_METHODS = ("majority", "em")
@@ -100,7 +100,7 @@ def take_moments(
     if isinstance(encoded, InMemoryPartitions):
         whole = encoded.whole
         return Moments(encoded.sources, passes.statistics(law), law, known_items(whole.votes, whole.gold)), passes
-    # Where reading is the larger part of the work, the sample is drawn in the same pass.
+    # If reading takes most of the time, the sample is drawn in the same pass.
     choose = chooser(encoded.n_items, SAMPLE_ITEMS, seed)
 
     def gather(part: Part) -> _Gathered:
@@ -328,7 +328,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
             findings = (Diagnostic("too-few-sources", "warning", names, message),)
         return _Estimate(((1.0, parameters),), findings=findings)
     if method == "em":
-        # Independent sources, from the prior of the engine: q = .5 give or take.
+        # Independent sources with the engine's prior: q is about .5.
         before = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
         return _Estimate(((1.0, law.parameters(before, statistics, request)),), refine=True)
     learn = request.learn
@@ -340,10 +340,10 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
             )
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False
     elif not learn:
-        table = replace(table, linked=None)  # independent by decree, identical votes or not
+        table = replace(table, linked=None)  # declared independent, even if votes are identical
     with working("weighing the sources"):
         found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
-    if table.widened is not None:  # the engine takes the errors of pairs as independent, but for luck
+    if table.widened is not None:  # the engine treats the errors of pairs as independent
         found = replace(found, draws=found.u + (found.draws - found.u) * table.widened)
     if learn:
         found = found.reweighed([law.group_evidence(one.groups, statistics) for one in found.hypotheses])

@@ -38,11 +38,11 @@ __all__ = [
     "Trust",
 ]
 
-#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
+#: Prior of the mean quality: q = .5, which is 75% accuracy on two classes. Chance is one standard deviation below.
 MEAN, SPREAD = 0.55, 0.5
-#: Error correlation of any two sources before anything is known about them.
+#: Prior error correlation of any two sources.
 SHARED_ERROR = 0.007
-#: Items of the sample for EM and for standard errors; sums over more items are precise already.
+#: Items of the sample for EM and for standard errors. Sums over more items are already precise.
 SAMPLE_ITEMS = 50_000
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
@@ -85,8 +85,8 @@ class Chunk:
     observed: BoolArray
     known: Batch | None = None  # gold labels (n, *label_shape), meaningful where is_known
     is_known: BoolArray | None = None
-    items: npt.NDArray[Any] | None = None  # (n,) ids, None where all differ; rows of one id are about the same item
-    by_name: IntArray | None = None  # (m,) the sources by name, shorter names first
+    items: npt.NDArray[Any] | None = None  # (n,) ids, None if all differ; rows with the same id are about the same item
+    by_name: IntArray | None = None  # (m,) sources in the order of their names, shorter ones first
 
     def __len__(self) -> int:
         return len(self.observed)
@@ -143,7 +143,7 @@ class Parameters:
         return 2
 
 
-#: Parameters under each hypothesis with its probability; the probabilities add up to one, the most probable is first.
+#: Parameters under each hypothesis and its probability, most probable first. The probabilities add up to one.
 Mixture = tuple[tuple[Annotated[float, Axes("", 0.0, 1.0)], Parameters], ...]
 
 
@@ -162,7 +162,9 @@ class Summary:
     columns: Mapping[str, Annotated[npt.NDArray[Any], Axes("m", infinite=True, missing=True)]] = field(
         default_factory=dict
     )
-    effective_range: tuple[float, float] | None = None  # of the number of sources, where it can only be bounded
+    effective_range: tuple[float, float] | None = (
+        None  # bounds on the effective number of sources, where no estimate exists
+    )
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class Posterior:
     labels: Batch  # (n, *label_shape); arbitrary where no source voted
     confidence: FloatArray  # (n,) in [0, 1]
     probabilities: FloatArray | None = None  # (n, k) for finite spaces
-    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # what else is known of each item, by name
+    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # further results for each item, by name
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,7 @@ class Request:
     prior: str | FloatArray = "auto"  # or "uniform", "gibbs", probabilities over the labels of a finite space
     n_gold: int = 0  # items with a known label
     seed: int = 0
-    learn: bool = True  # whether groups are looked for beyond `dependent`
+    learn: bool = True  # whether to search for groups beyond `dependent`
 
     def prior_is(self, name: str) -> bool:
         """Return whether the prior was asked for by this name."""
@@ -202,10 +204,10 @@ class Hypothesis:
     """One explanation of the pair table."""
 
     probability: float  # among the hypotheses of one fit
-    groups: IntArray  # (m,) number of the group of each source; who is alone in a group shares no error
+    groups: IntArray  # (m,) number of the group of each source; a source alone in its group shares no errors
     u: FloatArray  # (m,) qualities; tanh(u) is the correlation of a source's votes with the truth
     correlation: FloatArray  # (m, m) of the errors of two sources given the truth, zero on the diagonal
-    spread: FloatArray  # (m,) posterior deviation of u: how far EM may move it; infinite where nothing was estimated
+    spread: FloatArray  # (m,) posterior standard deviation of u, which limits EM; infinite without an estimate
 
     @property
     def quality(self) -> FloatArray:
@@ -254,9 +256,9 @@ class Trust:
     draws: FloatArray  # (draws, m) posterior draws of u, for intervals
     together: FloatArray  # (m, m) posterior probability that two sources share errors
     independent: float  # probability that no two sources do
-    alike: float  # probability that all sources are equally good, as far as the table can tell
-    no_signal: float  # probability that the sources are no better than chance on the average
-    misfit: float  # posterior mean of omega: how far, in units of agreement, the best explanation misses the pairs
+    alike: float  # probability that all sources are equally good, given the table
+    no_signal: float  # probability that the sources are on average no better than chance
+    misfit: float  # posterior mean of omega: how far the best explanation is from the pairs, in units of agreement
 
     def reweighed(self, nats: Sequence[float]) -> Trust:
         """Return the same with every hypothesis more probable by so much; draws stay as they are."""
@@ -286,15 +288,15 @@ class Law(ABC):
     parameter_class: ClassVar[type[Parameters]] = Parameters
     #: Names accepted by `LabelModel(method=)`.
     methods: ClassVar[tuple[str, ...]] = METHODS
-    #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
+    #: Whether `adapt` uses the sample. If not, no sample is drawn.
     adapts_to_votes: ClassVar[bool] = False
-    #: Items that are labeled at a time: fewer where one takes long, so that there is work for several threads.
+    #: Items labeled at a time: fewer if an item takes long, so that several threads have work.
     rows: ClassVar[int] = 1 << 16
     #: Whether known labels set the level and unit of the labels, which votes alone do not determine.
     scale_from_known: ClassVar[bool] = False
     #: Whether `e_step` and `m_step` refine the parameters beyond what qualities determine.
     has_em: ClassVar[bool] = False
-    #: Whether quality is learned from items that sources share; the findings then name sources that share few.
+    #: Whether quality is learned from shared items. The findings then name sources that share few items.
     needs_overlap: ClassVar[bool] = True
 
     # --- before any statistics ----------------------------------------------------------------------
@@ -403,7 +405,7 @@ class Law(ABC):
         """
         return posteriors[0][1]
 
-    # --- in shared words ----------------------------------------------------------------------------------
+    # --- summaries for all label types --------------------------------------------------------------------
 
     @abstractmethod
     def summary(self, parameters: Any) -> Summary:

@@ -27,11 +27,11 @@ from consilience.estimation.pair_table import BORROWED_ITEMS
 
 __all__ = ["Scatter"]
 
-#: Probability that sources that repeat each other do it word for word.
+#: Probability that sources that copy each other repeat votes exactly.
 VERBATIM = 0.5
-#: Standard deviation of B; that of A is 1, the largest it can be.
+#: Standard deviation of B. That of A is 1, its largest value.
 EASE = 0.6
-#: Standard deviation of h between sources, where there is any.
+#: Standard deviation of h between sources, if sources differ.
 NATURE = 0.5
 #: Relative misfit of a pair to the curve.
 MISFIT = 0.1
@@ -45,7 +45,7 @@ class Scatter:
 
     value: FloatArray  # (m, m) mean agreement
     ratio: FloatArray  # (m, m) variance over the smoothed one
-    smooth: FloatArray  # (m, m) variance with that of a few average items
+    smooth: FloatArray  # (m, m) variance, including a few items of average variance
     error: FloatArray  # (m, m) squared relative error of the variance; infinite where a pair does not count
     level: float  # about A
     power: float  # of the likelihood
@@ -56,15 +56,15 @@ class Scatter:
     ) -> Scatter | None:
         """Return the scatter of the pairs; nothing where no agreement varies."""
         value = np.clip(value, -1.0, 1.0)
-        # Below the square of rounding errors nothing varies.
+        # A variance below the square of rounding errors is zero.
         variance = np.where(usable & np.isfinite(variance) & (variance > ROUNDING), variance, 0.0)
-        # Votes that have always agreed may disagree on the next item.
+        # Votes that have always agreed so far may disagree on the next item.
         apart = np.maximum(1.0 - value, 1.0 / (both + 1.0))
         average = float(variance.sum() / max(apart[usable].sum(), 1e-300))
         if average <= 0.0:
             return None
         smooth = (both * variance + BORROWED_ITEMS * average * apart) / (both + BORROWED_ITEMS)
-        # That of a normal variable, 2 / n, on the items that differ: where most do not, a few make the variance.
+        # As for a normal variable, 2 / n, over the items that differ, because these determine the variance.
         error = np.where(usable, 2.0 / (both * np.minimum(apart, 1.0)), np.inf)
         level = min(float(np.median((variance / (apart * (1.0 + np.abs(value))))[usable])), 1.0)
         return cls(value, variance / smooth, smooth, error, level, power)
@@ -96,7 +96,7 @@ class Scatter:
         m = by.shape[1]
         weight = self.power / (self.error + MISFIT**2)
         weighted, steep = weight * columns, weight * by
-        # A, B, and the rest, of which a trace is kept for stability.
+        # A, B and the rest. A trace of the rest is kept for stability.
         curve = 0.5 * np.einsum("kbij,lbij->bkl", weighted, columns) + np.diag([1.0, EASE**-2, 1e-6])
         whole = np.zeros((len(by), m + 3, m + 3))
         whole[:, m:, m:] = curve

@@ -19,9 +19,9 @@ from consilience.lazy import pyarrow as pa
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Law
 
-#: Whole numbers from here on are not codes, and floats cannot tell them apart.
+#: Whole numbers from here on are not codes, because floats cannot represent all of them.
 BEYOND = 2**53
-#: Largest distance: its fourth power is still a number. One below its inverse is zero.
+#: Largest distance, whose fourth power is still finite. Distances below its inverse count as zero.
 FARTHEST = 1e75
 #: Size of the pool of random labels from which the default `sample_around` picks.
 POOL = 512

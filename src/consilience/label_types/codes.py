@@ -12,7 +12,7 @@ from consilience.arrays import Batch, BoolArray, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.lazy import pyarrow as pa
 
-#: Fills labels of different lengths up to one length, such as rankings of fewer items and shorter sequences.
+#: Pads labels of different lengths, such as rankings of fewer items and shorter sequences.
 ABSENT = -2
 
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray
 
-#: Numbers held at once while many weights are evaluated.
+#: Numbers in memory at a time while many weights are evaluated.
 _CHUNK = 1 << 21
-#: Beyond any weight that matters, and far enough from overflow to be multiplied by.
+#: Larger than any relevant weight, and small enough to multiply without overflow.
 _LARGEST = 1e300
 
 
@@ -99,7 +99,7 @@ class CostCurve:
         kinds, often = np.unique(np.column_stack([np.diag(cost), np.sort(votes)]), axis=0, return_counts=True)
         rows = [np.unique(kind[1:], return_counts=True) for kind in kinds]
         width = max(len(values) for values, _ in rows)
-        # Unused cells repeat a cost of their own row, so that its extremes stay what they are.
+        # Unused cells repeat a cost of their row, so that its extremes do not change.
         distinct = np.array([np.pad(values, (0, width - len(values)), "edge") for values, _ in rows])
         count = np.array([np.pad(counts, (0, width - len(counts))) for _, counts in rows], dtype=float)
         return cls(distinct, count, kinds[:, 0], often / len(cost), limit)
@@ -180,7 +180,7 @@ class SteppedCurve:
 
     chance: float  # mean cost between unrelated labels
     dimension: float  # D, such that the curve starts with the right slope
-    step: float  # q, in which costs come; 0 where they are continuous
+    step: float  # q, the step of the costs; 0 if they are continuous
 
     def expected_cost(self, weight: npt.ArrayLike) -> FloatArray:
         """Return the expected cost of a source of each weight."""
@@ -216,7 +216,7 @@ def pooled_curve(cost: FloatArray, *, complete: bool = False, step: float = 0.0)
     others = cost[~np.eye(len(cost), dtype=bool)].reshape(len(cost), -1)
     if complete or np.mean((others <= 0).any(axis=1)) >= 0.5:
         return CostCurve.of(cost, leave_out_truth=not complete)
-    chance = max(float(others.mean()), 1e-150)  # whose square is still a number
+    chance = max(float(others.mean()), 1e-150)  # its square is still finite
     spread = max(float(others.var(axis=1).mean()), 1e-12 * chance**2)
     return SteppedCurve(chance, chance**2 / spread, step or cost_step(others[others > 0]))
 
@@ -249,7 +249,7 @@ def find_root(
         settled = ~(np.abs(value) > 0) | (step <= 1e-12 * np.abs(found)) | (most - least <= 1e-15 * np.abs(found))
         if settled.all():
             break
-        # A step that does not halve the last one is crawling along a flat stretch: bisect.
+        # If a step is more than half the last one, the curve is flat here, so bisect.
         useful = (newton > least) & (newton < most) & (step < width / 2)
         moved = np.where(settled, found, np.where(useful, newton, (least + most) / 2))
         found, width = moved, np.abs(moved - found)

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray, softmax
 
-#: Pseudo-counts per cell, in half decades: from "each row on its own" to "the expected rates, full stop".
+#: Pseudo-counts per cell, in half decades, from "each row on its own" to "the expected rates only".
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-#: Probability of the last of them before any count: expected rates hold unless counts say otherwise.
+#: Prior probability of the last one: the expected rates hold unless the counts contradict them.
 AS_EXPECTED = 0.5
 
 

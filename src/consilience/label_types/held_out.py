@@ -16,19 +16,18 @@ import numpy as np
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Law, Mixture, Parameters
 
-#: Votes that are left out: for sources that remove a third of the cost of chance, confidence is known to about .03.
+#: Number of held-out votes. For sources that remove a third of the chance cost, confidence is then known to about .03.
 HELD_OUT = 1000
-#: Sources that share errors with at least this probability are left out together. A vote less costs little, and a copy
-#: that stays would make the label look right.
+#: Sources that share errors with at least this probability are held out together. A missing vote costs little, but a
+#: remaining copy would make the label look right.
 SHARING = 0.05
-#: Standard deviation of the level and of the log slope before any vote is seen: log odds are believed to within a
-#: factor of two.
+#: Prior standard deviation of the level and of the log slope: log-odds are believed to within a factor of two.
 SHRINKAGE = 0.7
 #: Confidence is kept this far from 0 and 1, where log odds are infinite.
 EDGE = 1e-3
-#: The line is found when a step changes log odds, or the log slope, by less than this; and steps after which it is.
+#: The fit of the line ends when a step changes log-odds or the log slope by less than this, or after so many steps.
 STILL, MAX_STEPS = 1e-4, 50
-#: Shares of the cost of chance at which agreement is tabulated.
+#: Shares of the chance cost at which agreement is tabulated.
 SHARES = np.linspace(0.0, 1.0, 51)
 
 
@@ -82,7 +81,7 @@ def _left_out(sample: Chunk, others: BoolArray, told: FloatArray) -> tuple[IntAr
     count = min(HELD_OUT, int((chance > 0).sum()))
     if count < 3:
         return None
-    order = sample.sources  # so that the same votes are drawn in any order of the sources
+    order = sample.sources  # so that the draw does not depend on the order of the sources
     flat = chance[:, order].ravel()
     drawn = np.random.default_rng(0).choice(flat.size, count, replace=False, p=flat / flat.sum())
     rows, places = np.divmod(drawn, len(order))
@@ -102,7 +101,7 @@ def _line(stated: FloatArray, agreement: FloatArray, sources: IntArray, expected
     def look(line: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """Return what is to be least, half of its downhill slope and half of its curvature."""
         turned = np.exp(line[1]) * (odds - middle)
-        part = 0.5 + 0.5 * np.tanh(0.5 * (middle + line[0] + turned))  # the logistic function, for any number
+        part = 0.5 + 0.5 * np.tanh(0.5 * (middle + line[0] + turned))  # the logistic function, without overflow
         share = (len(SHARES) - 1) * part
         low = np.minimum(share.astype(np.int64), len(SHARES) - 2)
         left, right = flat[place + low], flat[place + low + 1]

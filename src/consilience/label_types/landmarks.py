@@ -14,7 +14,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_types.pair_costs import CostFunction, cost_table
 
-#: A further coordinate must lower the share of the costs that an embedding misses by this much.
+#: Each additional coordinate must lower the relative error of the costs by this much.
 KEPT = 0.01
 
 
@@ -48,11 +48,11 @@ class Landmarks:
         mean_squared = squared.mean(axis=0)
         centered = -0.5 * (squared - mean_squared - mean_squared[:, None] + mean_squared.mean())
         values, vectors = (part[..., ::-1] for part in np.linalg.eigh(centered))
-        # Eigenvalues are accurate to rounding of the largest one; smaller ones would be divided by.
+        # Eigenvalues are only accurate to rounding errors of the largest one, and the code below divides by them.
         values = values[values > 1e-12 * len(values) * np.abs(values).max()]
         if not len(values):
             return cls(cost, labels, np.zeros((1, len(squared))), mean_squared)
-        # The sign of an eigenvector is arbitrary. It is fixed, so that the same distances give the same coordinates.
+        # The sign of an eigenvector is arbitrary. It is fixed, so that equal distances give equal coordinates.
         directions = vectors[:, : len(values)]
         directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(len(values))])
         every = cls(cost, labels, (directions / np.sqrt(values)).T, mean_squared)

@@ -14,11 +14,11 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import PairTable, agreement_sums, agreement_table, row_sums
 from consilience.estimation.protocol import Chunk, Law, Mixture, Statistics
 
-#: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
+#: Number of costs between votes on different items. They determine a chance cost to about a hundredth.
 MISMATCHES = 20_000
-#: Pairs of votes on different items that show how close unrelated labels are: a mean similarity to about .01.
+#: Pairs of votes on different items. They determine the mean similarity of unrelated labels to about .01.
 UNRELATED_PAIRS = 800
-#: Largest chance similarity; beyond it labels hardly differ and agreement could not be told from chance.
+#: Largest chance similarity. Beyond it, labels hardly differ, and agreement cannot be distinguished from chance.
 MOST_UNRELATED = 0.95
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
@@ -80,7 +80,7 @@ class SimilarityLaw(PairLaw):
         if len(np.unique(rows)) < 2:
             return self
         labels = sample.labels[rows, columns]
-        # The draw goes by what the votes say, so that neither the order of items and sources nor their names matter.
+        # The draw depends on the votes only, not on the order or the names of items and sources.
         order = np.array(sorted(range(len(labels)), key=[*map(self.content, labels.tolist())].__getitem__))
         pairs = order[np.random.default_rng(seed).integers(0, len(rows), (UNRELATED_PAIRS, 2))]
         pairs = pairs[rows[pairs[:, 0]] != rows[pairs[:, 1]]]
@@ -154,7 +154,7 @@ def vote_pairs(item_start: IntArray) -> IntArray:
 class MismatchLaw(PairLaw):
     """Labels that agree as far as votes on one item are closer together than votes on different items."""
 
-    mismatch: FloatArray | None = None  # (m, m) how far votes of two sources on different items are apart
+    mismatch: FloatArray | None = None  # (m, m) distance between votes of two sources on different items
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
 
@@ -200,7 +200,7 @@ def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Genera
     m = sample.observed.shape[1]
     left, right = sample.sources[np.array(np.triu_indices(m))]
     each = max(MISMATCHES // max(len(left), 1), 8)
-    sums = np.zeros((3, m, m))  # of costs, of their squares, and how many
+    sums = np.zeros((3, m, m))  # sum of costs, sum of their squares, and count
     distinct = True
     voted = [np.flatnonzero(column) for column in sample.observed.T]
     for a, b in zip(left.tolist(), right.tolist(), strict=True):

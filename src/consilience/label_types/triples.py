@@ -6,14 +6,14 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 
-#: Spread of the difficulty of tokens or elements on the scale of log-odds before any vote, and how far it may be off: a
-#: rate of .1 is .25 one standard deviation up.
+#: Prior spread of the difficulty of tokens or elements in log-odds, and its uncertainty. One standard deviation up, a
+#: rate of .1 becomes .25.
 USUAL, LEEWAY = 1.0, 0.7
-#: Standard deviation of the log-odds of errors before any vote: q = .5 give or take .4.
+#: Prior standard deviation of the log-odds of errors: q = .5, plus or minus .4.
 LOG_ODDS_SPREAD = 1.3
 #: The quartile of the standard normal distribution.
 QUARTILE = 0.6745
-#: Points at which the difficulty is integrated over.
+#: Points for the integral over the difficulty.
 NODES = 7
 
 
@@ -35,12 +35,12 @@ def seen_difficulty(triples: FloatArray, grid: FloatArray, two: FloatArray, thre
         return USUAL
     mean, seen = np.cbrt(np.prod(pairs, axis=0)) / total, every / total
     away = [seen - np.interp(mean, pair, triple) for pair, triple in zip(two, three, strict=True)]
-    # The agreement of three scatters beyond that of pairs, of which it is about the power 3/2.
+    # The agreement of three is about the power 3/2 of that of pairs, and scatters around it.
     slope = 1.5 * seen / np.maximum(mean, 1e-9)
     variance = seen * (1.0 - slope) ** 2 + (mean - seen) * slope**2 / 3.0 - (seen - slope * mean) ** 2
     single = float(np.median((np.maximum(variance, 0.0) + 1.0 / total) / total))
-    # Copies only add to the excess, and may be in every second triple; a quartile is below the middle by chance alone.
-    # Triples have hardly any chance in common, and a quartile scatters 1.8 times as much as a mean.
+    # Copies only increase the excess, and may occur in every second triple. A quartile is below the median by chance
+    # alone. Triples are nearly independent, and a quartile scatters 1.8 times as much as a mean.
     excess = np.quantile(away, 0.25, axis=1) + QUARTILE * np.sqrt(single) * (1.0 - 1.0 / len(total))
     error = single * 1.8 / (len(total) + 0.8) + (leeway * float(np.median(seen))) ** 2
     return float(grid[(excess**2 / error + ((grid - USUAL) / LEEWAY) ** 2).argmin()])

@@ -6,10 +6,10 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-#: Added to the diagonal of pair moments before they are inverted, as copies make them singular: what two perfect
-#: copies count together is then known to one percent.
+#: Added to the diagonal of pair moments before they are inverted, because copies make them singular. The joint weight
+#: of two perfect copies is then accurate to one percent.
 RIDGE = 0.02
-#: Patterns of abstention solved at once.
+#: Patterns of abstention solved together.
 BATCH = 4096
 
 
@@ -53,7 +53,7 @@ def gls_weights(
     >>> weights.round(1)
     array([[0.2, 0.2, 0.4]])
     """
-    if who is not None and len(who) > 1:  # of so many sources hardly any pattern of votes comes twice
+    if who is not None and len(who) > 1:  # with this many sources, hardly any pattern of votes occurs twice
         patterns, own, kind = observed.copy(), quality[who], np.arange(len(observed))
     else:
         first, kind = distinct_rows(observed)
@@ -64,11 +64,11 @@ def gls_weights(
         for start in range(0, len(rows), BATCH):
             some = rows[start : start + BATCH]
             between = moments if who is None else moments[who[some, :, None], who[some, None, :]]
-            # For sources that are not seen the system is that of the identity, and the answer 0.
+            # For absent sources, the system is the identity and the solution 0.
             seen = patterns[some].astype(np.float64)
             matrices = seen[:, :, None] * seen[:, None, :] * between * (1.0 - identity) + identity * (1.0 + RIDGE)
             weights[some] = np.linalg.solve(matrices, (seen * own[some])[:, :, None])[:, :, 0]
-        # Votes of negative weight are left out, and the others weighed again.
+        # Votes with negative weight are left out, and the others are weighted again.
         negative = patterns & (weights < 0) & (own > 0)
         patterns &= ~negative
         rows = np.flatnonzero(negative.any(axis=1))

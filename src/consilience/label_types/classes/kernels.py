@@ -49,7 +49,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
     """
     n, m = codes.shape
     words = (n + 63) // 64
-    bits = np.empty((m * k, words), np.uint64)  # all of it is filled, and `zeros` would take longer to compile
+    bits = np.empty((m * k, words), np.uint64)  # every cell is filled, and `zeros` would take longer to compile
     votes = np.empty(m, np.int64)
     packed = np.empty((k, m), np.uint64)  # one word of every event
     for word in range(words):
@@ -58,7 +58,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
             i = 64 * word + position
             for a in range(m):
                 votes[a] = codes[i, a] if observed[i, a] else -1
-            for v in range(k):  # without branches, so that it runs on several sources at once
+            for v in range(k):  # without branches, so that the compiler vectorizes over sources
                 for a in range(m):
                     packed[v, a] |= np.uint64(votes[a] == v) << np.uint64(position)
         for a in range(m):

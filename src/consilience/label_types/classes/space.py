@@ -158,5 +158,5 @@ class Classes(CodedSpace):
         return row
 
 
-#: Votes for more than one class: a set means "one of these", a sequence is a row of probabilities.
+#: Votes for several classes: a set means "one of these", a sequence is a row of probabilities.
 _SOFT = (set, frozenset, list, tuple, np.ndarray)

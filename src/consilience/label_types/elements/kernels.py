@@ -7,8 +7,8 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-#: What is left of the overlap of two elements of different classes when they are matched: with all of it classes would
-#: not keep neighbors apart, with nothing a wrong class would make a second element.
+#: Factor on the overlap of two elements of different classes when they are matched. With 1, neighbors of different
+#: classes would be merged. With 0, a wrong class would create a second element.
 OTHER_CLASS = 0.5
 
 
@@ -297,7 +297,7 @@ def corner_gaps(
                     apart += abs(values[i, corner] - values[j, corner]) / (2 * half)
                 sums[0, a, b] += probability[g]
                 sums[1, a, b] += probability[g] * min(apart / size, 1.0)
-    for a in range(m + 1):  # no two marks of a group are of one source
+    for a in range(m + 1):  # a source has at most one mark in a group
         for b in range(a):
             for number in range(2):
                 sums[number, a, b] += sums[number, b, a]

@@ -24,35 +24,35 @@ from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
-#: Largest standard deviation of the visibility of real elements in log-odds, and that of the plain vote: among crowd
-#: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
+#: Largest standard deviation of the visibility of real elements in log-odds, also used by the plain vote. On crowd
+#: workers, 1.5, 2 and 2.5 gave costs of .296, .297 and .301: beyond 1.5, single false marks are taken for real ones.
 VISIBILITY = 1.5
-#: Points at which the visibility of elements is integrated over.
+#: Points for the integral over the visibility of elements.
 NODES = 9
-#: Noise and errors of classes are kept above these, so that no source decides alone.
+#: Lower bounds of noise and of class errors, so that no source decides alone.
 LEAST_NOISE, LEAST_ERROR = 1e-6, 0.02
 #: Standard deviation of normal noise in mean distances, sqrt(pi / 2).
 DEVIATION = 1.2533
-#: Spreads of corners, in sides of the element, at which overlaps are simulated, and draws for each.
+#: Spreads of corners at which overlaps are simulated, relative to the side of the element, and draws for each.
 SPREADS, DRAWS = np.linspace(0.0, 0.6, 61), 4000
-#: Pseudo-items or -elements that draw the false rate, the noise and the quality of a source to those of all: as many as
-#: make the estimate of a rate as uncertain as the rate itself.
+#: Pseudo-counts that shrink the false rate, the noise and the quality of a source toward those of all sources. With so
+#: many items or elements, the estimate of a rate is as uncertain as the rate is large.
 FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
-#: Noise of corners where no two marks are matched, and the least that a source has, as a share of the usual.
+#: Noise of corners if no two marks are matched, and the least noise of a source relative to the typical one.
 USUAL_NOISE, LEAST_NOISE_SHARE = 0.1, 0.2
-#: Log-odds by which the belief about single elements may be off: their places and visibility are only roughly known.
+#: Standard deviation of the log-odds of single elements, whose places and visibility are only roughly known.
 MISFIT = 0.3
-#: Precision and recall differ by about a quarter; for the rate at which three sources agree, that is an eighth.
+#: Precision and recall differ by about a quarter, which is an eighth for the rate at which three sources agree.
 RECALL_LEEWAY = 0.12
-#: Share of a source's cost that comes from inexact corners, where no marks match.
+#: Share of a source's cost that comes from inexact corners, if no marks match.
 USUAL_PLACES = 0.3
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
-#: By how much averaging over the visibility flattens a logistic curve; 1.7^2 = 2.89 makes it normal.
+#: Averaging over the visibility flattens a logistic curve by this much. The factor 1.7^2 = 2.89 makes the curve normal.
 STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
-#: Sources whose triples are looked at: 455 of them.
+#: Sources whose triples are compared. They form 455 triples.
 MOST_SOURCES = 15
-#: An element is at most so probably marked by nobody; for each one seen there are then at most 49 unseen ones.
+#: Largest probability that nobody marks an element. There are then at most 49 unseen elements for each one seen.
 MOST_UNSEEN = 0.98
 
 
@@ -69,9 +69,9 @@ class ElementParameters(Parameters):
     recall: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of the real elements that are marked
     cost: Annotated[FloatArray, Axes("m", 0.0)]  # expected cost of a vote to the truth
     correlation: Correlation  # of errors given the truth
-    # How far EM may move the log-odds from those that the pair table gives
+    # Standard deviation of the log-odds after the pair table, which limits how far EM moves them
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
-    real_share: Annotated[float, Axes("", 0.0, 1.0)]  # share of real ones among the elements that somebody marks
+    real_share: Annotated[float, Axes("", 0.0, 1.0)]  # share of real elements among those that somebody marks
     # Standard deviation of the visibility of real elements, in log-odds
     visibility: Annotated[float, Axes("", 0.0)] = VISIBILITY
 
@@ -124,7 +124,7 @@ class Belief(NamedTuple):
     """What is believed about the matched elements of some items."""
 
     shares: FloatArray  # (n, m) how much each vote counts
-    probability: FloatArray  # (groups,) of being real
+    probability: FloatArray  # (groups,) probability of being real
     unseen: FloatArray  # (n,) expected number of real elements that nobody marked
     exposure: FloatArray  # (m, 9) real elements by visibility that each source could have marked
     places: FloatArray  # (groups, 2 d) corners
@@ -147,8 +147,8 @@ class ElementLaw(SimilarityLaw):
     threshold: float  # overlap (intersection over union) from which marks of two sources may mean the same element
     coincidence: float  # probability that a source marks what is a false element of another source
     n_classes: int = 0  # how many classes elements may have; 0 if they have none
-    # What is done about elements of a label that overlap: "keep"; and for spans also "merge" (those of one class are
-    # put together) and "forbid" (only the more probable one is left)
+    # What happens to overlapping elements of a label: "keep"; for spans also "merge" (join those of one class) and
+    # "forbid" (keep only the more probable one)
     overlap: str = "keep"
     parameter_class = ElementParameters
     has_em: ClassVar[bool] = True
@@ -221,7 +221,7 @@ class ElementLaw(SimilarityLaw):
         hit = 1.0 / (1.0 + np.exp(-(level[:, None] + grid[:, None, None] * points)))
         sums = statistics["triples"]
         a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
-        # Precision and recall are alike on the whole, so that there are about as many real elements as marks.
+        # Precision and recall are about equal overall, so there are about as many real elements as marks.
         total = np.cbrt(sums[0][a, b, c] * sums[0][b, a, c] * sums[0][c, a, b])
         triples = np.stack([total, sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
         visibility = seen_difficulty(triples, grid, hit**2 @ weight, hit**3 @ weight, RECALL_LEEWAY)
@@ -276,7 +276,7 @@ class ElementLaw(SimilarityLaw):
             self._of_rights(right),
             logit=shape.level(hit),
             false_rate=marks * (1.0 - hit) + 0.01,
-            # What all sources share, elements that are hard to see, is in the visibility; groups share more.
+            # The visibility describes errors that all sources share. Groups share additional ones.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0),
             spread=(1.0 - quality**2) * hypothesis.spread / (hit * (1.0 - hit)),
             visibility=shape.visibility,
@@ -350,7 +350,7 @@ class ElementLaw(SimilarityLaw):
         belief = self._believe(parameters, prepared)
         observed, probability = prepared.observed, belief.probability
         n, m = observed.shape
-        votes = np.flatnonzero(prepared.source < m)  # marks that are not those of known labels
+        votes = np.flatnonzero(prepared.source < m)  # marks that do not belong to known labels
         source, group = prepared.source[votes], prepared.group[votes]
         real = probability[group]
         marked = np.bincount(group, minlength=len(prepared.item)) > 0
@@ -401,13 +401,13 @@ class ElementLaw(SimilarityLaw):
         )
         real = float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99))
         if start.correlation.any():
-            # To a likelihood of discounted votes, agreement inside a group is evidence: only the pair table can say how
-            # good sources are that share errors. As it cannot say how rarely they miss, a mark is not believed before
-            # anybody else was heard.
+            # A likelihood of discounted votes counts agreement inside a group as evidence, so the quality of sources
+            # that share errors comes from the pair table alone. The table does not show how often they miss an
+            # element, so the prior probability that an element is real is at most one half.
             return replace(parameters, real_share=min(real, 0.5))
         nodes, _ = _visibility_nodes(parameters.visibility)
         chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + nodes)))
-        # The pair table has used most of what the votes tell.
+        # The pair table has already used most of the information in the votes.
         left, pull = unused_share(start.spread), 1.0 / np.maximum(start.spread, 1e-3) ** 2
         gradient = left * (hits - (exposure * chance).sum(axis=1)) - pull * (parameters.logit - start.logit)
         curvature = left * (exposure * chance * (1.0 - chance)).sum(axis=1) + pull
@@ -439,13 +439,13 @@ class ElementLaw(SimilarityLaw):
         size = places[:, 1] - places[:, 0] if self.by_length else np.ones(len(places))
         marks = np.diff(matched.starts)
         elements = np.column_stack([places, belief.kinds]) if self.n_classes else places
-        # The empty set is a vote, too. If most sources marked something, but each something else, every element is
-        # improbable. The label is then still not empty.
+        # The empty set is a vote, too. If most sources marked something, but each of them something else, every element
+        # is improbable. The label is not empty even then.
         empty = (matched.silent * belief.shares).sum(axis=1) > 0.5 * belief.shares.sum(axis=1)
         real = belief.probability * size
         right = real * self._overlaps(parameters, matched, belief)
         kept, confidence = select(belief.probability, size, matched.item_starts, empty)
-        # A real element may still be in the wrong place, or of the wrong class.
+        # A real element may have the wrong place or class.
         known, there = (np.bincount(matched.item[kept], each[kept], minlength=len(observed)) for each in (right, real))
         confidence *= np.where(there > 0, known, 1.0) / np.where(there > 0, there, 1.0)
         if self.overlap == "forbid":
@@ -457,7 +457,7 @@ class ElementLaw(SimilarityLaw):
             as_object_array(flat[first:last] for first, last in pairwise(starts))
             for flat in (elements[order], belief.probability[order], marks[order])
         )
-        if self.overlap == "merge":  # the most probable part speaks for the whole
+        if self.overlap == "merge":  # details are those of the most probable part
             for item in np.flatnonzero(np.diff(starts) > 1):
                 chosen[item], part = united(chosen[item])
                 for values in (probability, marked_by):
@@ -482,7 +482,7 @@ class ElementLaw(SimilarityLaw):
         support = support - support.max(axis=1, keepdims=True)
         return overlap * np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: ElementParameters) -> Summary:
         cost = parameters.cost
@@ -531,7 +531,7 @@ def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
     apart = np.clip(1.0 - correlation, 0.0, 1.0)
     met, total = gaps[0, :m, :m] * apart, gaps[1, :m, :m] * apart
     square = np.where(met > 0, total / np.maximum(met, 1e-300), 0.0) ** 2
-    known = gaps[0, :m, m]  # the truth has no noise of its own
+    known = gaps[0, :m, m]  # the truth has no noise
     known_square = np.where(known > 0, gaps[1, :m, m] / np.maximum(known, 1e-300), 0.0) ** 2
     seen = met.sum() + known.sum()
     if seen <= 0.0:
@@ -590,7 +590,7 @@ def believe_elements(
     group, who = group[source < m], source[source < m]
     share = shares[item[group], who]
     marks, own_rate, level = (np.bincount(group, share * each[who], groups) for each in (np.ones(m), false_rate, logit))
-    # By visibility: nobody marks an element; and these sources do, and no others.
+    # Probabilities by visibility that nobody marks an element, and that exactly these sources do.
     silent = log_weight - shares @ np.logaddexp(0.0, logit[:, None] + visibility)
     nobody = np.minimum(np.exp(silent).sum(axis=1), MOST_UNSEEN)
     terms = silent[item] + level[:, None] + marks[:, None] * visibility
@@ -604,7 +604,7 @@ def believe_elements(
     by_chance += (present - np.maximum(marks, 1.0)) * np.log1p(-coincidence)
     odds = np.clip(np.log(real_share) - np.log1p(-real_share) + by_truth - by_chance, -30.0, 30.0)
     probability = np.where(told >= 0, told, 1.0 / (1.0 + np.exp(-odds)))
-    # Where the truth of an item is told, nothing real is unseen.
+    # If the truth of an item is known, no real element is unseen.
     known = np.bincount(item, told >= 0, n) > 0
     real = np.where(known, 0.0, np.bincount(item, probability, n) / (1.0 - nobody))
     seen = [np.bincount(item, each, n) for each in ((probability / total)[:, None] * terms).T]

@@ -14,16 +14,16 @@ from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import FARTHEST
 from consilience.label_types.codes import is_listed, plain_value
 
-#: Names of the class of an element in other tools; a list must have one name.
+#: Keys of the class of an element in other tools. A list must have exactly one entry.
 CLASS_KEYS = (
     *("label", "class", "category", "category_name", "class_name", "type", "entity", "entity_group", "tag"),
     *("labels", "rectanglelabels"),
 )
 
-#: Keys of the corners in a record, or the key of a list of them, and whether the last two numbers are sides instead.
+#: Keys of the corners in a record, or the key of a list of corners, and whether the last two numbers are side lengths.
 Form = tuple[tuple[str, ...], bool]
 
-#: Corners by name (also as Pascal VOC has them), as a list, or COCO's and Label Studio's corner with two sides.
+#: Corners by name (also those of Pascal VOC), as a list, or as a corner with two sides (COCO, Label Studio).
 BOX_FORMS: tuple[Form, ...] = (
     (("x1", "y1", "x2", "y2"), False),
     (("xmin", "ymin", "xmax", "ymax"), False),
@@ -218,7 +218,7 @@ def _as_list(values: Any) -> list[Any]:
 def _from_sides(values: list[Any]) -> list[Any]:
     numbers = (int, float, np.integer, np.floating)
     if len(values) != 4 or any(isinstance(value, bool) or not isinstance(value, numbers) for value in values):
-        return values  # what is not a number is reported later
+        return values  # values that are not numbers are reported later
     x, y, width, height = values
     return [x, y, x + width, y + height]
 

@@ -20,13 +20,13 @@ from consilience.label_types.elements.law import ElementLaw, spread_of_overlap
 from consilience.label_types.elements.reader import ElementReader, united
 from consilience.lazy import pyarrow as pa
 
-#: Least overlap of elements of two sources that may be the same: boxes that share .4 are nearly always one object, and
-#: the ends of spans are less certain.
+#: Least overlap at which elements of two sources may be the same. Boxes that overlap by .4 are nearly always one
+#: object. The ends of spans are less certain.
 BOX_THRESHOLD, SPAN_THRESHOLD = 0.4, 0.2
-#: How often another source marks the same false element. The votes do not identify it; texts have fewer places.
+#: How often another source marks the same false element. Votes do not identify this rate. Texts have fewer places.
 BOX_COINCIDENCE, SPAN_COINCIDENCE = 0.01, 0.03
-#: In simulations: the share of the cost of a source that comes from inexact corners, the side of images and the length
-#: of texts.
+#: For simulations: the share of a source's cost that comes from inexact corners, the side of images, and the length of
+#: texts.
 SHARE_OF_PLACES, USUAL_SIDE, USUAL_LENGTH = 0.3, 1000.0, 1500
 OVERLAPS = ("merge", "keep", "forbid")
 
@@ -105,7 +105,7 @@ class ElementSpace(LabelSpace):
         return as_object_array(self._written(cell) for cell in batch)
 
     def _written(self, cell: Any) -> Any:
-        if not isinstance(cell, np.ndarray) or cell.dtype == object:  # without votes, or written already
+        if not isinstance(cell, np.ndarray) or cell.dtype == object:  # no votes, or already written
             return cell
         corners = cell[:, : len(self.reader.corners)]
         if self.reader.whole:

@@ -17,7 +17,7 @@ from consilience.label_types.cost_curve import CostCurve, conditional, pair_agre
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
-#: Largest m * m * K for which joint votes per node are counted (they serve `quadratic` alone).
+#: Largest m * m * K for which joint votes per node are counted. Only `quadratic` uses them.
 MAX_JOINT = 4_000_000
 #: Weights are kept between minus and plus this: with exp(-8), one vote in three thousand is off by a unit cost.
 MAX_WEIGHT = 8.0
@@ -30,7 +30,7 @@ class FiniteParameters(Parameters):
     weight: Annotated[FloatArray, Axes("m")]
     prior: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # over the labels
     correlation: Correlation  # of errors given the truth
-    # How far EM may move the weights: their standard deviation after the pair table
+    # Standard deviation of the weights after the pair table, which limits how far EM moves them
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     # Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is right
     # only if the truth follows the joint Gibbs law.
@@ -115,7 +115,7 @@ class FiniteLaw(Law):
         votes, table = statistics["votes"], agreement_table(statistics)
         share = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
         pooled = votes.sum(axis=0) / max(int(votes.sum()), 1)
-        # The agreement that follows from how often two sources vote for each label, independent of the items.
+        # The agreement that two sources reach by chance, from how often they vote for each label.
         by_chance = share @ self.kernel @ share.T
         spread, own = (
             np.maximum(one @ np.diag(self.kernel) - ((one @ self.kernel) * one).sum(axis=-1), 1e-3 * self.chance_cost)
@@ -136,7 +136,7 @@ class FiniteLaw(Law):
             gold_value=gold_value,
             gold_error=gold_error,
             cost=self.chance_cost - 2.0 * table.value,
-            widened=None,  # EM goes over all votes: widened intervals of 90% cover 98% on a graph
+            widened=None,  # EM uses all votes, and widened 90% intervals cover 98% on a graph
             scatter=scatter,
         )
 
@@ -175,7 +175,7 @@ class FiniteLaw(Law):
             belief[rows, prepared.known[rows].astype(np.int64)] = 1.0
         covered = prepared.observed.any(axis=1)
         size = belief.shape[1]
-        # Doubtful items carry less than one item of information about how frequent the labels are.
+        # An uncertain item counts less than one item toward the label frequencies.
         known = ((belief[covered] ** 2).sum(axis=1) - 1.0 / size) / (1.0 - 1.0 / size)
         belief[~covered] = 0.0
         spent = np.zeros(len(parameters.weight))
@@ -202,8 +202,8 @@ class FiniteLaw(Law):
 
     def posterior(self, parameters: FiniteParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         probabilities = softmax(self._log_scores(parameters, labels, observed))
-        # Without Z(truth) the most probable label is the weighted Frechet mean: the plain vote, and the paper's rule.
-        # A single source is believed, because nothing can be learned about it.
+        # Without Z(truth), the most probable label is the weighted Frechet mean (the plain vote, the paper's rule).
+        # Nothing can be learned about a single source, so its votes are the labels.
         learned = parameters.normalized and len(parameters.weight) > 1
         return self._decoded(probabilities, cheapest=decode == "bayes" or (decode == "auto" and learned))
 
@@ -224,11 +224,11 @@ class FiniteLaw(Law):
             evidence = -weight * self.matrix
             if parameters.normalized:
                 evidence = evidence - conditional(self.matrix, weight).log_normalizer[:, None]
-            # column l: what a vote for l says about every truth
+            # column l: log-likelihood of each truth, given a vote for l
             scores[rows] += evidence.T[labels[rows, source].astype(np.int64)] * shares[rows, source, None]
         return scores
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: FiniteParameters) -> Summary:
         unknown = np.full(len(parameters.weight), np.inf)

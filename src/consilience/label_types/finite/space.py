@@ -123,10 +123,10 @@ def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> Fl
         if not (isinstance(length, (int, float, np.number)) and np.isfinite(length) and length > 0):
             raise DistanceError(f"Edge {u!r} - {v!r} has length {length!r}. Lengths are positive numbers.")
         pair = position[u], position[v]
-        graph[pair] = min(graph[pair], length)  # of parallel edges the shortest counts
+        graph[pair] = min(graph[pair], length)  # the shortest of parallel edges counts
     matrix = np.minimum(graph, graph.T)
     np.fill_diagonal(matrix, 0.0)
-    for middle in range(len(nodes)):  # Floyd and Warshall: by way of one more node
+    for middle in range(len(nodes)):  # Floyd-Warshall: paths through one more node
         np.minimum(matrix, matrix[:, middle, None] + matrix[middle], out=matrix)
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]

@@ -16,11 +16,11 @@ from consilience.label_types.vote_correlation import distinct_rows, gls_weights
 
 __all__ = ["Belief", "LinearParameters", "Prepared", "believe", "condense", "round_sums"]
 
-#: Rounds of weights of the votes for heavy tails: while learning, and when labels are asked for.
+#: Rounds of reweighting votes for heavy tails, during learning and for labels.
 LEARNING_ROUNDS, LABEL_ROUNDS = 12, 60
-#: Numbers that the covariances of a block of items may take.
+#: Largest number of values in the covariances of a block of items.
 BLOCK = 1 << 22
-#: Numbers in one item (sources times coordinates) up to which vectors without gaps are condensed.
+#: Largest number of values per item (sources times coordinates) for which complete vectors are condensed.
 MOST_NUMBERS = 400
 #: Sums over the votes of each source in an E-step, and how many axes of coordinates each has.
 SOURCE_SUMS = {"count": 0, "weight": 0, "truth": 1, "truth_square": 2, "vote": 1, "vote_square": 2, "cross": 2}
@@ -35,28 +35,28 @@ class LinearParameters(Parameters):
     """Lines of m sources in d dimensions, and the distribution of y."""
 
     offset: Annotated[FloatArray, Axes("m d")]
-    slope: Annotated[FloatArray, Axes("m")]  # a negative slope is a reversed scale, and used
+    slope: Annotated[FloatArray, Axes("m")]  # a negative slope is a reversed scale, and is used
     noise: Annotated[FloatArray, Axes("m d d", covariance=True, definite=True)]
     correlation: Correlation  # of the noise of two sources, zero on the diagonal
-    mean: Annotated[FloatArray, Axes("d")]  # of y before any vote
-    variance: Annotated[FloatArray, Axes("d d", covariance=True, definite=True)]  # of y before any vote
+    mean: Annotated[FloatArray, Axes("d")]  # prior mean of y
+    variance: Annotated[FloatArray, Axes("d d", covariance=True, definite=True)]  # prior covariance of y
     # Degrees of freedom of the noise: infinite if normal, 4 for heavy tails
     degrees: Annotated[float, Axes("", 2.0, infinite=True)] = float("inf")
-    # How far labels are drawn to the mean where votes are uncertain; 0 for plain weighted means
+    # How far labels shrink to the mean if votes are uncertain; 0 for plain weighted means
     shrink: Annotated[float, Axes("", 0.0, 1.0)] = 1.0
-    # Say in where the scale of y lies; adds up to 1, or all zero
+    # Weight of each source in setting the scale of y; adds up to 1, or all zero
     say: Annotated[FloatArray, Axes("m", 0.0, 1.0, optional=True)] = field(default_factory=_nothing)
-    # How many each source cast
+    # Number of votes of each source
     votes: Annotated[FloatArray, Axes("m", 0.0, optional=True)] = field(default_factory=_nothing)
     # Precision with which EM holds a slope at its start
     slope_hold: Annotated[FloatArray, Axes("m", 0.0, infinite=True, optional=True)] = field(default_factory=_nothing)
-    # Votes by which EM holds the noise at its start
+    # Pseudo-votes with which EM holds the noise at its start
     noise_hold: Annotated[FloatArray, Axes("m", 0.0, infinite=True, optional=True)] = field(default_factory=_nothing)
-    # Moments of known labels, as `known_moments` has them
+    # Moments of known labels, see `lines.known_from_sums`
     known: Annotated[FloatArray, Axes("known", optional=True)] = field(default_factory=_nothing)
-    # Quantile functions, if lines are those of ranks
+    # Quantile functions of the sources, if lines are fitted to normal scores
     knots: Annotated[FloatArray, Axes("m knots", optional=True, needs="say")] = field(default_factory=_nothing)
-    # Labels of normal scores on the scale of known labels: level + unit * label on the scale of the votes
+    # Turn labels of normal scores into the scale of known labels: level + unit * label
     level: Annotated[float, Axes("")] = 0.0
     unit: Annotated[float, Axes("", 0.0)] = 1.0
     learns: bool = False  # whether EM may change anything

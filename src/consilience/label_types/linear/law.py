@@ -37,20 +37,20 @@ from consilience.label_types.linear.quantiles import normal_truth, normal_votes,
 
 __all__ = ["LinearLaw"]
 
-#: How the names of the sums of normal scores start, and those of items of known label, which are one more source.
+#: Prefixes of the sums of normal scores, and of the sums over known labels, which are one more source.
 NORMAL, GOLD = "normal ", "gold_"
-#: A source that says nothing costs this many times the variance of y, so that costs stay finite.
+#: Cost of a source without information, in units of the variance of y, so that costs stay finite.
 MAX_COST = 1e4
-#: Beyond this many coordinates the covariances of single items would fill the memory.
+#: With more coordinates, the covariances of single items would fill the memory.
 MOST_COORDINATES = 64
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
-#: Share of coinciding votes on different items from which on a scale is too coarse for tails: one of ten even steps.
+#: If votes on different items coincide more often, the scale is too coarse for tails, as with ten even steps.
 COARSE = 0.1
-#: Share of the votes of a source that may lie outside the range of y, as slips, before it is on another scale.
+#: If a larger share of the votes of a source is outside the range of y, the source uses another scale.
 SLIPS = 0.01
-#: Identical votes that make two sources copies where votes on different items never coincide, and the share of their
-#: common items that has to be identical, too: rounded votes of precise sources may meet this often.
+#: If votes on different items never coincide, this many identical votes make two sources copies, provided that they
+#: are also this share of the common items. Rounded votes of precise sources may coincide less often.
 IDENTICAL, IDENTICAL_SHARE = 3, 1e-3
 HEAVY_TAILS = (
     "Some votes are much farther from the truth than normal noise would explain. The noise is modeled as Student-t, so "
@@ -70,15 +70,15 @@ class LinearLaw(Law):
     d: int
     flat: bool = False  # labels are single numbers, without an axis for the coordinate
     told: Told = field(default_factory=Told)
-    clip: bool = False  # labels are moved into the range of y
+    clip: bool = False  # labels are clipped to the range of y
     integer: bool = False  # labels are rounded
     #: Variance of a coordinate that stands for "unrelated" in the maps between weight and cost: two unrelated labels
     #: cost ``2 d scale``. Infinite once votes are seen, where ``cost = d / (2 weight)``.
     scale: float = 1.0
-    gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
-    knots: FloatArray | None = None  # (m, knots) quantiles of the sources, where normal scores are looked at
-    repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
-    sampled: float = 1.0  # share of the items whose fourth moments are taken, and the seed that chooses them
+    gauge: str = "linear"  # unchanged votes; "quantile": their normal scores; "auto": decided by the shape of the votes
+    knots: FloatArray | None = None  # (m, knots) quantiles of the sources, if normal scores are used
+    repeated: float = 1.0  # share of equal votes on different items, in a sample
+    sampled: float = 1.0  # share of the items used for fourth moments, and the seed that draws them
     seed: int = 0
     parameter_class = LinearParameters
     adapts_to_votes: ClassVar[bool] = True
@@ -173,7 +173,7 @@ class LinearLaw(Law):
             return in_gauge(lines if gold is None else replace(lines, known=known_from_sums(lines, gold)), told)
         standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
         if moments.varied.sum() < 3 and not request.n_gold:
-            # Two sources do not show how precise they are, so the shrinkage of their labels to a mean is unknown.
+            # The precision of two sources is unknown, and so is the shrinkage of their labels to a mean.
             standard = replace(standard, shrink=0.0, learns=False)
         allowed = np.ones(len(moments.votes), dtype=bool)
         if "outside" in statistics:
@@ -234,7 +234,7 @@ class LinearLaw(Law):
         mean = np.tensordot(shares, means, axes=1)
         away = means - mean
         variance = np.tensordot(shares, within + away**2, axes=1)
-        # Each confidence is 1 - variance / prior variance, so that both together tell the prior variance.
+        # Each confidence is 1 - variance / prior variance, which determines the prior variance.
         doubt = 1.0 - np.tensordot(shares, np.stack([one.confidence for _, one in posteriors]), axes=1)
         known = np.tensordot(shares, within.sum(axis=2), axes=1)
         confidence = np.clip(1.0 - doubt * variance.sum(axis=1) / np.maximum(known, 1e-300), 0.0, 1.0)
@@ -264,7 +264,7 @@ class LinearLaw(Law):
             return np.zeros((*observed.shape, self.d))
         return np.asarray(labels, dtype=np.float64).reshape(*observed.shape, self.d)
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: LinearParameters) -> Summary:
         """Return costs and weights of the votes once offset and slope are undone.
@@ -303,11 +303,11 @@ class LinearLaw(Law):
         return float(np.trace(parameters.variance)) * scale
 
     def unrelated_cost(self, parameters: LinearParameters) -> float:
-        learned = parameters.votes.any()  # given weights say nothing about y
+        learned = parameters.votes.any()  # with given weights, y has no known variance
         return 2.0 * self.label_variance(parameters) if learned else self.chance_cost
 
     def spared(self, belief: Posterior) -> FloatArray:
-        return (1.0 + belief.confidence) / 2.0  # unrelated labels cost two variances, of which confidence has one
+        return (1.0 + belief.confidence) / 2.0  # unrelated labels cost two variances, and confidence refers to one
 
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray

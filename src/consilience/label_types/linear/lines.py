@@ -19,32 +19,33 @@ from consilience.label_types.linear.moments import LEAST_VARIANCE, LinearMoments
 
 __all__ = ["Told", "in_gauge", "known_from_sums", "lines_of", "plain_lines", "source_say", "updated"]
 
-#: Qualities are kept between these in size, as a line of slope zero would have no scale.
+#: Bounds of the absolute quality, because a line of slope zero has no scale.
 LEAST_QUALITY, MOST_QUALITY = 0.02, 0.999
-#: No source explains more than all but this share of its variance; beyond lies a Heywood case.
+#: Least share of the variance of a source that is noise. Less would be a Heywood case.
 NOISE_FLOOR = 0.005
-#: Votes by which EM holds lines at their start where the qualities of the engine do not bind it.
+#: Pseudo-votes that hold lines at their start in EM, where the engine's qualities do not.
 LEAST_HOLD = 2.0
-#: Degrees of freedom of heavy-tailed noise: few enough for outliers of any size to lose their say, and close to normal
-#: in the middle.
+#: Degrees of freedom of heavy-tailed noise: few enough to ignore large outliers, and close to normal in the middle.
 HEAVY = 4.0
-#: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights pay off.
+#: Noise with a larger kurtosis is heavy-tailed. This is the kurtosis of Student-t with 8 degrees of freedom, where
+#: reweighting starts to pay off.
 HEAVY_KURTOSIS = 4.5
-#: Rounds of the factor analysis with which method="em" starts. On 40 simulated tables (3 to 12 sources, 60 to 3000
-#: items) the largest gap to the limit was 2.6 / sqrt(n); EM goes on from there.
+#: Rounds of the factor analysis that starts method="em". On 40 simulated tables (3 to 12 sources, 60 to 3000 items),
+#: the largest distance to the limit was 2.6 / sqrt(n). EM continues from there.
 FACTOR_ROUNDS = 30
-#: Items per coordinate that the common shape of noise is worth, in decades: from "each on its own" to "one for all".
+#: Prior strength of the common shape of noise, in items per coordinate: from "each on its own" to "one for all".
 SHAPE_STRENGTHS = (3.0, 30.0, 300.0, 3000.0)
-#: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Precise sources are
-#: often right in level, too, so the last one has the better odds before anything is seen.
+#: Offsets and slopes of sources may scatter in proportion to these powers of the noise variance. Precise sources often
+#: have the right level, too, so the last power has better prior odds.
 SCATTER_POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
-#: This many known labels or fewer say nothing about the scale.
+#: With this many known labels or fewer, the scale does not depend on them.
 FEW_LABELS = 3
-#: How far labels scatter around their line is known from the votes as if so many labels had shown it.
+#: The scatter of labels around their line that the votes imply counts as much as this many known labels.
 SEEN_SCATTER = 5.0
-#: Odds of another line than that of the sources where these have one slope, or level, for all. They are even where
-#: slopes scatter by the second number around their mean, or levels in units of the spread of y. With odds of .1 five
-#: known labels cost 1.8% where sources are right, with .03 they cost .4%; films and judges cannot tell the difference.
+#: Prior odds that labels follow another line than the sources if all sources have the same slope, or the same level.
+#: The odds are even if slopes scatter by the second number around their mean, or levels in units of the spread of y.
+#: If the sources are right, five known labels increase the loss by 1.8% with odds of .1, and by .4% with .03. On the
+#: films and the judges, there is no difference.
 ODDS_ALIKE, DIFFERENT = 0.03, 0.3
 
 
@@ -89,7 +90,7 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     """
     m, d = moments.mean.shape
     active, size = moments.varied, moments.deviation
-    # Slopes are read off sources that share no errors: only groups count here.
+    # Slopes follow from sources that share no errors, so only the correlation inside groups matters here.
     correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
     quality = hypothesis.quality
     if method == "em" and active.sum() >= 3:
@@ -163,7 +164,7 @@ def _steady_slopes(
     np.fill_diagonal(usable, False)
     partners = np.maximum(usable.sum(axis=1), 1)
     between = np.where(usable, moments.covariance * np.outer(sign, sign), 0.0)
-    # Pairs with many common items say more about a slope, and so do partners with little noise.
+    # Pairs with many common items and partners with little noise determine a slope better.
     loud = np.where(usable, moments.count * quality / (1.0 - quality**2) / size, 0.0)
     slope = quality * size
     for _ in range(10):
@@ -172,12 +173,12 @@ def _steady_slopes(
     slope = np.log(np.clip(slope, 0.2 * quality * size, 5.0 * quality * size))
     shared = np.maximum(np.where(usable, moments.count, 0.0).sum(axis=1) / partners, 1.0)
     told = np.where(active, quality**2 / (1.0 - quality**2), 0.0)
-    # Long tails make covariances less certain than those of normal votes, and several coordinates more so.
+    # Heavy tails make covariances less certain than for normal votes, and several coordinates make them more certain.
     unit = np.where(usable, moments.unit, 0.0).sum(axis=1) / partners
     error = (1.0 - quality**2) / (quality**2 * shared) * (1.0 + 1.0 / np.maximum(told.sum() - told, 0.1))
     error = error * np.where(unit > 0, unit, 1.0)
     weight = np.where(active, 1.0 / error, 0.0)
-    # Sources whose votes spread more have either more noise, and the slope of the others, or a wider scale.
+    # A source with a larger spread of votes has either more noise or a wider scale.
     wide = np.log(size) - float(weight @ np.log(size) / weight.sum())
     mean = float(weight @ slope / weight.sum())
     share = float(np.clip((weight * wide) @ (slope - mean) / (1.0 + weight @ wide**2), 0.0, 1.0))
@@ -186,7 +187,7 @@ def _steady_slopes(
     pull = min(1.0, max(int(active.sum()) - 3, 0.5) / max(apart, 1e-9))
     slope = np.exp(center + (slope - center) * (1.0 - pull))
     left_error = error * (1.0 - pull)
-    # Both in logarithms, so that a variance which the slope uses up has no say.
+    # Both are averaged in logarithms, so that a variance that the slope uses up has no weight.
     one, two = slope**2 * (1.0 / quality**2 - 1.0), np.maximum(size**2 - slope**2, 0.02 * size**2)
     one_error = (2.0 * spread / quality) ** 2
     two_error = 2.0 * np.diag(moments.unit) * size**4 / np.maximum(moments.votes, 2.0)
@@ -213,7 +214,7 @@ def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArr
     truth = max(float((pairs * both * (moments.joint_fourth - rest)).sum() / (pairs * both**2).sum()), 1.0)
     own = np.diag(moments.joint_fourth) - told**2 * truth - 6.0 * told * left
     error = 4.0 * np.sqrt(96.0 / np.maximum(some.votes * moments.mean.shape[1], 1.0))
-    # Where y itself has long tails, small errors of its share pass for tails of the noise.
+    # If y itself has heavy tails, small errors of its share look like tails of the noise.
     error = error + told**2 * max(truth - 3.0, 0.0)
     heavy = (own > HEAVY_KURTOSIS * left**2) & (own - 3.0 * left**2 > error)
     return bool((heavy & some.varied & (some.votes >= 30)).any())
@@ -231,7 +232,7 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     spread = sums["truth_square"] - _outer(truth, truth) / weight[:, None, None]
     shared = sums["cross"] - _outer(vote, truth) / weight[:, None, None]
     inverse = np.linalg.inv(parameters.noise)
-    # The start holds the slopes relative to each other; their common scale belongs to the gauge.
+    # The start fixes the ratios of the slopes. Their common scale is part of the gauge.
     firm = np.where(learned, np.minimum(start.slope_hold, 1e12 / np.maximum(start.slope**2, 1e-200)), 0.0)
     common = float(firm @ (parameters.slope * start.slope)) / max(float(firm @ start.slope**2), 1e-300)
     told = np.einsum("ade,aed->a", inverse, spread)
@@ -243,7 +244,7 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     left = left + weight[:, None, None] * _outer(shift, shift) + slope[:, None, None] ** 2 * sums["truth_square"]
     hold = start.noise_hold[:, None, None]
     noise = (left + hold * start.noise) / (count[:, None, None] + hold)
-    if d == 1:  # a difference of large numbers may come out below zero
+    if d == 1:  # a difference of large numbers may be negative
         noise = np.maximum(noise, 0.0)
     moved = sums["first"] / max(items, 1.0)
     variance = sums["second"] / max(items, 1.0) - np.outer(moved, moved)
@@ -309,7 +310,7 @@ def _bent_in_gauge(standard: LinearParameters) -> LinearParameters:
     location, scale = np.array([usual.mean()]), float(usual.std())
     if not scale > 0.0:
         return standard
-    # The straight lines that are nearest to the bent ones, around a factor that spreads as the votes do.
+    # The straight lines closest to the bent ones, for a factor with the spread of the votes.
     spread = np.where(spread > 0.0, spread, scale)
     noise = standard.noise * (spread / np.maximum(np.abs(standard.slope), LEAST_QUALITY))[:, None, None] ** 2
     straight = replace(standard, offset=standard.knots.mean(axis=1)[:, None], slope=spread, noise=noise)
@@ -365,7 +366,7 @@ def known_from_sums(standard: LinearParameters, gold: LinearMoments) -> FloatArr
     gain = np.where(count > 0, standard.slope / standard.noise_variance, 0.0)
     gain = gain / (1.0 + gain @ standard.slope)
     level = np.where(count[:, None] > 0, gold.mean[:-1] - standard.offset, 0.0)
-    # Where two sources share hardly any known item, the lines say how they vary together.
+    # If two sources share hardly any known item, their covariance follows from the lines.
     noise = np.sqrt(standard.noise_variance)
     correlation = standard.correlation + np.eye(len(noise))
     expected = np.outer(standard.slope, standard.slope) + correlation * np.outer(noise, noise)
@@ -389,7 +390,7 @@ def _calibrated(standard: LinearParameters, location: FloatArray, scale: float) 
     before = float("inf")
     if say.any():
         off = float(say @ ((standard.offset - location) ** 2).mean(axis=1)) / max(1.0 - float(say @ say), 0.1)
-        # Where the sources differ in level by more than chance, all may be off together by as much.
+        # If the sources differ in level by more than chance, all of them may be off by as much together.
         chance = standard.noise_variance / votes
         before = max(off - float(say @ chance), 0.0) + float(say**2 @ chance)
     precise = float(np.where(say > 0, standard.slope**2 / standard.noise_variance, 0.0).sum())

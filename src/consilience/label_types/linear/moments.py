@@ -16,16 +16,16 @@ __all__ = ["LinearMoments", "identical_votes", "linear_sums", "repeated_share"]
 
 Wide = npt.NDArray[np.longdouble]
 
-#: Rows at a time, so that the centered copy and its squares stay in the cache.
+#: Rows per block, so that the centered copy and its squares stay in the cache.
 ROWS = 4096
-#: Cells times sources that are compared for identical votes in one chunk: enough to see copies, and quicker than a sum.
+#: Cells times sources compared for identical votes in one chunk: enough to see copies, and faster than a sum.
 COMPARED = 1 << 20
-#: A source whose variance is below this part of the square of its votes says a constant.
+#: A source whose variance is below this share of the square of its votes is constant.
 CONSTANT = 1e-16
-#: Votes of a smaller variance do not vary: fourth powers of their deviations underflow.
+#: Votes with a smaller variance count as constant, because fourth powers of their deviations underflow.
 LEAST_VARIANCE = 1e-150
-#: Names of the sums over the items on which two sources vote, of the powers of their votes. The last two only tell how
-#: precise the others are, which a sample of the items says well enough; how the names of its sums start.
+#: Names of the sums of powers of the votes over the items on which two sources vote. The last two only determine how
+#: precise the others are, for which a sample of the items is enough; and the prefix of the sums over that sample.
 POWERS = ("total", "square", "product", "skew", "fourth")
 SAMPLED = "sampled "
 
@@ -78,7 +78,7 @@ def _sums_of_coordinate(votes: npt.NDArray[Any], observed: BoolArray, count: int
     n, m = votes.shape
     few = not (complete := bool(observed.all())) and few_votes(observed)
     centered = np.zeros((1 + (len(POWERS) if few else count), m, m))
-    # About where the votes of a source are: whatever it is, the sums are put back by as much.
+    # The approximate level of the votes of a source. Any value is valid, because the sums are shifted back by it.
     looked_at = slice(None, None, max(n // ROWS, 1) if complete else 1)
     seen = observed[looked_at]
     center = np.where(seen, votes[looked_at], 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
@@ -105,7 +105,7 @@ def _add_blocks(votes: npt.NDArray[Any], observed: BoolArray | None, center: Flo
     """Add the centered sums, block by block; without a mask everybody votes."""
     n, m = votes.shape
     fourth = len(sums) > 4
-    # As large as the block: NumPy is slow to repeat a short row.
+    # As large as the block, because NumPy is slow at broadcasting a short row.
     centers = np.tile(center, (min(n, ROWS), 1))
     all_left, all_squares = np.empty_like(centers), np.empty_like(centers)
     totals = np.zeros(m)
@@ -150,7 +150,7 @@ def identical_votes(labels: npt.NDArray[Any], observed: BoolArray) -> npt.NDArra
         equal = seen[a:] & seen[a]
         for coordinate in votes:
             equal &= coordinate[a:] == coordinate[a]
-        # Bits are quicker to add up than truth values.
+        # Bits are faster to add up than booleans.
         same[a, a:] = np.bitwise_count(np.packbits(equal, axis=1)).sum(axis=1)
     return np.maximum(same, same.T)
 
@@ -165,7 +165,7 @@ def repeated_share(labels: npt.NDArray[Any], observed: BoolArray) -> float:
     if len(item) == 0:
         return 1.0
     votes = labels[item, source]
-    votes = votes[:, 0] if votes.shape[1] == 1 else votes  # numbers are quicker to sort than rows of one
+    votes = votes[:, 0] if votes.shape[1] == 1 else votes  # numbers are faster to sort than rows with one number
     code = np.unique(votes, axis=0, return_inverse=True)[1].reshape(-1)
     own = np.unique(code * len(observed) + item, return_counts=True)[1]
     often, voters = np.bincount(code), np.bincount(item)
@@ -198,7 +198,7 @@ class LinearMoments:
         self.mean = _narrow(self._own_mean)
         own = np.maximum(self._spread[at, at], 0.0)
         self.variance = _narrow(own.mean(axis=1))
-        # Rounding leaves a trace of variance where there is none.
+        # Rounding errors leave a small variance if there is none.
         least = CONSTANT * _narrow(square[at, at].mean(axis=1))
         self.varied: BoolArray = (self.votes >= 2) & (self.variance > np.maximum(least, LEAST_VARIANCE))
         drawn = BORROWED_ITEMS / (self.count[:, :, None] + BORROWED_ITEMS)
@@ -259,7 +259,7 @@ class LinearMoments:
         total = fourth - 2.0 * b * skew - 2.0 * a * np.swapaxes(skew, 0, 1)
         total = total + b**2 * square + a**2 * np.swapaxes(square, 0, 1) + 4.0 * a * b * product - 3.0 * a**2 * b**2
         spread = (own._spread * np.swapaxes(own._spread, 0, 1)).sum(axis=2)
-        # Where votes are so far from zero that fourth powers lose their digits, the normal law has to do.
+        # If votes are so far from zero that fourth powers lose their digits, a normal law is assumed.
         usable = np.outer(own.varied, own.varied) & ((a**2 * b**2).sum(axis=2) < 1e15 * spread)
         found = total.sum(axis=2) / np.where(usable, spread, 1.0)
         return _narrow(np.where(usable, np.maximum(found, 0.0), 1.0 + 2.0 * self.correlation**2))
@@ -294,7 +294,7 @@ class LinearMoments:
             labeled = gold.count[:-1, -1]
             usable = (labeled > MIN_COMMON_ITEMS) & self.varied & gold.varied[-1]
             gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
-            # Mean and spread of the known labels are themselves from few: hence the width of Student's t.
+            # Mean and spread of the known labels come from few labels, hence Student's t.
             wide = np.sqrt(np.maximum(labeled - 1.0, 0.0) / np.maximum(labeled - 3.0, 1.0))
             gold_error = np.where(usable, wide * _error(gold_value, labeled, np.median(self.unit)), np.inf)
         return PairTable(value, error, count, gold_value, gold_error, None, self.squared_difference)

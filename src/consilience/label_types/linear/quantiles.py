@@ -17,13 +17,13 @@ __all__ = ["normal_truth", "normal_votes", "quantile_average", "quantile_knots",
 
 #: Points of the quantile function of each source.
 KNOTS = 200
-#: Votes of a source that tell its quantiles (each to about a tenth), and votes that tell whether its scale is bent.
+#: Votes of a source needed for its quantiles (each accurate to about a tenth), and to decide whether its scale is bent.
 MIN_VOTES, MIN_JUDGED = 20, 200
-#: Below this straightness a scale is visibly bent; normal votes are above .99, those with heavy tails above .97.
+#: A scale with less straightness is visibly bent. Normal votes are above .99, and those with heavy tails above .97.
 STRAIGHT = 0.97
-#: Ranks among the items of one source compare with those of another if both saw most of the items.
+#: The ranks of two sources are comparable if both saw at least this share of the items.
 MOST_ITEMS = 0.5
-#: Share of the sources with bent scales from which on all are taken as bent.
+#: If at least this share of the sources has bent scales, all scales are treated as bent.
 BENT_SHARE = 1.0 / 3.0
 #: Quantiles between which straightness is judged, so that outliers do not count.
 MIDDLE = np.linspace(0.05, 0.95, 91)
@@ -78,7 +78,7 @@ def straightness(votes: FloatArray) -> float:
     value = np.quantile(ordered, MIDDLE)
     if np.ptp(value) == 0.0:
         return float("nan")
-    # Every fit looks at a few numbers in this way, so SciPy is not loaded for them.
+    # Every fit evaluates this for a few numbers, so loading SciPy is avoided.
     normal = [NormalDist().inv_cdf(level) for level in _levels(value, ordered).tolist()]
     return float(np.corrcoef(value, normal)[0, 1])
 

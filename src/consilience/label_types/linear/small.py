@@ -8,7 +8,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray
 
 __all__ = ["CELLS", "believe_scores"]
 
-#: Votes up to which NumPy is quick enough that compiled loops are not worth loading.
+#: Up to this many votes, NumPy is fast enough, so that compiled loops need not be loaded.
 CELLS = 6_000
 
 

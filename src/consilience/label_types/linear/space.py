@@ -20,7 +20,7 @@ from consilience.label_types.linear.lines import Told
 __all__ = ["Scores", "Vectors"]
 
 NUMBER_STEP = "Correct it, or leave the cell empty (NaN or None) where the source abstains."
-#: Largest number in a label: its fifth power is still finite.
+#: Largest number in a label, whose fifth power is still finite.
 LARGEST = 1e61
 LARGE_STEP = "Correct it, or divide all votes by a large number."
 VECTOR_STEP = "Correct it, or leave the whole vote empty (None, or NaN throughout) where the source abstains."
@@ -51,7 +51,7 @@ class _LinearSpace(LabelSpace):
         if labels.dtype != np.float64 or labels.shape[2:] != self._shape:
             return None
         flat = labels.ravel()
-        if not np.vdot(flat, flat) <= LARGEST**2:  # the sum of the squares is quick, and NaN if any number is
+        if not np.vdot(flat, flat) <= LARGEST**2:  # the sum of squares is fast, and it is NaN if any number is
             self._checked(labels.reshape(-1, *self._shape), observed.ravel())
         return labels
 

@@ -14,10 +14,10 @@ from consilience.label_types.manifolds.geometry import MAX_STEPS, TOLERANCE, Mea
 
 #: Smallest and largest tabulated scale, in radii. Below it, space is flat; above it, only the scale matters.
 SMALLEST, LARGEST = 1e-4, 300.0
-#: Share of its precision that a vote on the far side keeps. There it tells nothing about the position of the truth.
+#: Share of its precision that a vote on the far side keeps. Such a vote does not locate the truth.
 KEPT = 1e-3
-#: Number of candidate truths per item, drawn near the label and anywhere. They give the mean squared distance to
-#: within about a tenth. Only those drawn anywhere can find a second cluster of votes.
+#: Number of candidate truths per item, drawn near the label and from the whole space. They determine the mean squared
+#: distance to within about a tenth. Only those from the whole space can find a second cluster of votes.
 NEAR, ANYWHERE = 32, 96
 #: Numbers of angles and cosines at which densities are tabulated, and of turns that wrapped noise may take around the
 #: space. Two turns are enough, because scales are below two radii.
@@ -323,7 +323,7 @@ class _Closed(_Curved):
         # This is other - cos(angle) point, without subtracting two numbers near one.
         across = (other - point) + 2.0 * np.sin(angle / 2.0) ** 2 * point
         across = across - (across * point).sum(axis=-1, keepdims=True) * point
-        # Every direction leads to the opposite point. Take that of the axis along which the point has the least extent.
+        # Every direction leads to the opposite point. Take the axis along which the point has the smallest coordinate.
         least = np.eye(point.shape[-1])[np.abs(point).argmin(axis=-1)]
         made_up = least - (least * point).sum(axis=-1, keepdims=True) * point
         across = np.where(np.pi - angle < 1e-7, made_up, across)

@@ -34,7 +34,7 @@ class Geometry(ABC):
     All methods take batches: leading axes broadcast, the last ones are those of a point.
     """
 
-    #: Whether it is made of functions of the user, which are called in one thread only.
+    #: Whether it calls functions of the user, which run in one thread only.
     is_given: ClassVar[bool] = False
     #: Whether squared distances of independent errors add up exactly.
     is_flat: ClassVar[bool] = False
@@ -178,7 +178,7 @@ class Geometry(ABC):
             np.stack([self.noisy(points, float(scale), rng, tangents) for scale in scales])
             for tangents in (one, two, -two)
         )
-        # By the triangle inequality; far points are not accurate enough to fulfill it.
+        # Required by the triangle inequality, which rounding errors violate for far points.
         reach, other = (
             np.stack([self.reach(float(scale), np.sqrt(self.inner(points, each, each))) for scale in scales])
             for each in (one, two)
@@ -195,7 +195,7 @@ class Geometry(ABC):
         known = cost(points, other)
         table = np.stack([cost(*vote) for vote in zip(first, reach[:, None] + other, strict=True)])
         table /= np.add.outer(own, known)
-        lengths = self.inner(points, two, two).mean()  # by chance not quite the dimension
+        lengths = self.inner(points, two, two).mean()  # random, so not exactly the dimension
         return scales, known * self.dimension / lengths, (table + table.T) / 2.0
 
     @property
@@ -249,7 +249,7 @@ class Geometry(ABC):
             factor[accepted] = np.minimum(2.0 * factor[accepted], 1.0)
             factor[active[~better]] *= 0.5
             stuck = factor[active] < 1e-6
-            # At the accuracy of the distances no step lowers the cost.
+            # No step lowers the cost, given the accuracy of the distances.
             converged[active[rested | (stuck & (step * length <= 1e-4 * scale[active]))]] = True
             active = active[~(rested | stuck)]
         return Means(points, converged, np.ones(n, dtype=bool))

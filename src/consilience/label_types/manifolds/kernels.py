@@ -15,11 +15,11 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 
-#: Beyond this distance from the origin of its frame an estimate gets a frame of its own, at most so many times.
+#: Beyond this distance from the origin of its frame, an estimate gets a new frame, at most so many times.
 FAR, FRAMES = 2.0, 400
 #: Share of its precision that a vote keeps near the opposite point, where the wrapped normal has a pole.
 KEPT = 1e-3
-#: Votes this close to the opposite point have no direction; one is made up.
+#: Votes this close to the opposite point have no direction, so an arbitrary one is used.
 OPPOSITE = 1e-7
 
 kernel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz", "arcp"})
@@ -44,7 +44,7 @@ def _distance(left: FloatArray, right: FloatArray, bend: float) -> tuple[float, 
     if bend > 0.0:
         r = 2.0 * math.atan2(math.sqrt(apart), math.sqrt(together))
         return r, 0.5 * math.sqrt(apart * together), 0.25 * (together - apart)
-    # By differences where points are near, by the product where they are far.
+    # From differences for near points, from the product for far ones.
     cosine = -_product(left, right, bend)
     chord = max(apart if cosine < 2.0 else 2.0 * (cosine - 1.0), 0.0)
     return 2.0 * math.asinh(0.5 * math.sqrt(chord)), math.sqrt(chord * (1.0 + 0.25 * chord)), 1.0 + 0.5 * chord
@@ -87,7 +87,7 @@ def _descend(
             mass += weight
             # The curvature of r^2 / 2 is at most one on the sphere, and r coth r on the hyperboloid.
             bound += weight * (r * cosine / sine if bend < 0.0 and r > 1e-6 else 1.0)
-            if bend > 0.0 and math.pi - r < OPPOSITE:  # every direction leads there: that of the least axis
+            if bend > 0.0 and math.pi - r < OPPOSITE:  # every direction leads there: take the smallest coordinate
                 least = 0
                 for axis in range(1, len(point)):
                     if abs(point[axis]) < abs(point[least]):
@@ -103,7 +103,7 @@ def _descend(
         for axis in range(len(point)):
             slope[axis] -= along * point[axis]
         size = math.sqrt(max(_product(slope, slope, bend), 0.0))
-        # No step overshoots, as r coth r grows by at most the length of the step.
+        # No step overshoots, because r coth r grows by at most the length of the step.
         reach = size / bound if bend > 0.0 else size / (bound + mass * size / bound)
         if not reach > tolerance:
             return True, furthest

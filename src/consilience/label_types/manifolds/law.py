@@ -22,14 +22,15 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 #: Identical votes on continuous labels that make two sources copies.
 MIN_IDENTICAL = 3
-#: The middle pair agrees by exp(-2) = .14 at most, where the engine tells good sources from bad ones, and votes on
-#: different items by exp(-4) = .02 at most, which is then subtracted.
+#: The median pair agrees by at most exp(-2) = .14, where the engine can distinguish good sources from bad ones. Votes
+#: on different items agree by at most exp(-4) = .02, which is then subtracted.
 PAIR_NATS, CHANCE_NATS = 2.0, 4.0
-#: Agreement is divided by one minus the chance agreement, but by no less than this, as without a signal both are equal.
+#: Lower bound of one minus the chance agreement, by which agreement is divided. Without a signal, it would vanish.
 LEAST_SIGNAL = 0.3
-#: A source whose votes scatter by less than this share of the usual hardly varies; two of them agree for no reason.
+#: A source whose votes scatter by less than this share of the typical one is nearly constant. Two such sources agree
+#: without a signal.
 STILL = 0.05
-#: Smallest quality that is told from none: a cost of 4.6 over the sharpness, beyond that of unrelated votes.
+#: Smallest quality that differs from zero: a cost of 4.6 / sharpness, above that of unrelated votes.
 LEAST_QUALITY = 0.01
 
 
@@ -39,7 +40,7 @@ class ManifoldParameters(HeldOutParameters):
 
     scale: Annotated[FloatArray, Axes("m", 1e-75)]  # standard deviation of the noise in each direction
     correlation: Correlation  # of the errors of two sources given the truth
-    # Mean squared distance of true labels to their center; what confidence is measured against
+    # Mean squared distance of true labels to their center, the reference of confidence
     dispersion: Annotated[float, Axes("", 0.0, infinite=True)]
     sharpness: Annotated[float, Axes("", 0.0, infinite=True)]  # the quality of a source is exp(-sharpness * cost)
 
@@ -49,7 +50,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
     """Noise of one scale per source around points of a manifold."""
 
     geometry: Geometry  # distances, geodesics and means
-    # Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen
+    # Mean squared distance of a random vote, for simulations; infinite once votes are seen
     chance: float = float("inf")
     distinct: bool = False  # whether votes on different items are never the same
     parameter_class = ManifoldParameters
@@ -113,18 +114,18 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         near, error = table.value, table.error + 1e-6
         far, _ = self._quality_of(chance, sharpness)
         if self.geometry.is_closed or self.geometry.is_flat:
-            # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
+            # Errors enter both alike, so votes on different items agree by a fixed share of the agreement on one item.
             met = table.usable & (near > LEAST_QUALITY**2)
             share = float(np.median(far[met] / near[met])) if met.any() else 0.0
             signal = max(1.0 - share, LEAST_SIGNAL)
             near, error = (near - far) / signal, error / signal
-        else:  # not so in a curved space; there it is enough that chance agreement is small
+        else:  # not exact in a curved space, where it is enough that chance agreement is small
             still = np.diag(chance) <= STILL * float(np.median(np.diag(chance)))
             near = np.where(np.outer(still, still), 0.0, near)
         linked = None
         if self.distinct:
             linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
-        # Identical votes tell copies here; agreement is a curved function of what scatters.
+        # Copies show in identical votes here, because agreement is a nonlinear function of what scatters.
         found = replace(table, value=near, error=error, linked=linked, scatter=None)
         return self.finished(found, statistics)
 
@@ -195,11 +196,11 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         quality = np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))
         scale = self._scale_of_quality(quality, sharpness)
         # With noise of correlation r the cost of a pair is c_a + c_b - 2 r sqrt(c_a c_b), and agreement its
-        # exponential; the engine has it as q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2)).
+        # exponential. In the engine, it is q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2)).
         rest, root = np.sqrt(1.0 - quality**2), np.sqrt(-np.log(quality))
         gain = np.log1p(hypothesis.correlation * np.outer(rest, rest) / np.outer(quality, quality))
         seen = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
-        # The correlation of any two sources is a prior about noise, not agreement that was observed.
+        # The correlation of any two sources is a prior about noise, not an observed agreement.
         correlation = np.where(hypothesis.in_group, seen, hypothesis.correlation)
         return ManifoldParameters(scale, correlation, self._dispersion(scale), sharpness)
 
@@ -224,7 +225,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         votes = np.add.outer(tried, cost) * self.geometry.stretch(scales, scale)
         short = np.median(np.interp(votes, tried, apart) - own, axis=1)
         found = float(apart[min(int(np.searchsorted(np.maximum.accumulate(short), 0.0)), len(tried) - 1)])
-        # An uninformed source costs the squared distance between items, so errors are at most two thirds of it.
+        # A source without information costs the squared distance between items, so errors are at most two thirds of it.
         return max(found / 2.0, float(np.median(own)) / 6.0, 1e-300)
 
     def merge(self, mixture: Any) -> Any:
@@ -274,7 +275,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         stretch = geometry.stretch(parameters.scale, geometry.scale_of_cost(left))
         return -np.add.outer(geometry.cost_of_scale(parameters.scale), left) * stretch
 
-    # --- in shared words ----------------------------------------------------------------------------------
+    # --- summaries for all label types --------------------------------------------------------------------
 
     def summary(self, parameters: ManifoldParameters) -> Summary:
         """Return mean squared distances to the truth, and weights ``1 / (2 scale^2)``."""

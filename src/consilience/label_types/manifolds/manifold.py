@@ -16,7 +16,7 @@ from consilience.label_types.manifolds.spaces import GeometricSpace, checked_siz
 
 #: Tolerance of exp(log(point)), relative to the distance.
 TOLERANCE = 1e-4
-#: Numbers of random points that show the dimension, and whether the functions are consistent.
+#: Numbers of random points from which the dimension is found, and with which the functions are checked.
 PROBES, CHECKED = 48, 8
 
 

@@ -41,23 +41,23 @@ from consilience.label_types.landmarks import Landmarks, first_of_each
 from consilience.label_types.pair_costs import CostFunction, MismatchLaw, cost_table, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
-#: Labels that stand for the whole space, and random ones that do before any vote is seen; budgets of time, as the
+#: Labels that represent the whole space, and random labels used before any vote is seen. Budgets of time, because the
 #: table of their costs grows with the square.
 REFERENCES, POOL = 48, 128
-#: Up to this many candidates, or labels that recur from item to item, count as the whole space; budgets of time.
+#: Up to this many candidates, or labels that recur across items, count as the whole space. Budgets of time.
 MAX_LISTED, MAX_RECURRING = 256, 64
-#: Votes that are looked through for labels that the references lack, and items for the smallest cost.
+#: Votes that are searched for labels missing among the references, and items that are searched for the smallest cost.
 LOOKED, LOOKED_ITEMS = 1000, 60
-#: One label in so many judges how well an embedding keeps the costs of labels that it was not made from.
+#: One label in so many is held out, to measure how well an embedding keeps the costs of new labels.
 JUDGING = 4
-#: Share of negative spectrum that squared distances of a flat space may have, for rounding of the labels.
+#: Share of negative spectrum that squared distances of a flat space may have because of rounded labels.
 BENT = 0.03
-#: Qualities at which votes are simulated, and truths around which they are drawn: an agreement to about .05, which a
-#: polynomial through all of them smooths.
+#: Qualities at which votes are simulated, and truths around which they are drawn. An agreement is accurate to about
+#: .05, and a polynomial through all of them smooths it.
 SIMULATED_QUALITIES, SIMULATED_TRUTHS = 12, 400
-#: Known labels scatter as the votes do until so many of them show how they scatter themselves.
+#: With fewer known labels, their scatter is taken from the votes.
 BORROWED_GOLD = 10.0
-#: A source whose votes scatter by less than this share of the usual hardly varies, and agrees with nobody.
+#: A source whose votes scatter by less than this share of the typical one is nearly constant, and agrees with nobody.
 STILL = 0.05
 
 
@@ -69,7 +69,7 @@ class MetricParameters(HeldOutParameters):
     weight: Annotated[FloatArray, Axes("m")]
     correlation: Correlation  # of errors given the truth
     cost_slope: Annotated[FloatArray, Axes("m")]  # how fast the cost falls with the quality of a source
-    # Standard error of the cost for given qualities: the scatter of the truth is not known
+    # Standard error of the cost for given qualities, because the scatter of the truth is unknown
     gauge_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     weight_slope: Annotated[FloatArray, Axes("m")]  # how fast the weight falls with the cost
     chance: Annotated[float, Axes("", 0.0, infinite=True)]  # mean cost between unrelated labels
@@ -87,13 +87,13 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
     # (n, ...) -> (n, d) embedding, None, or "mds" to learn one (`Landmarks`) from a sample
     coordinates: Callable[[Batch], FloatArray] | str | None = None
     candidates: Batch | None = None  # labels to choose from instead of the votes, or None
-    # size, rng -> labels that represent the space before any vote is seen, or None
+    # size, rng -> labels that represent the space before votes are seen, or None
     pool: Callable[[int, np.random.Generator], Batch] | None = None
-    # centers, weight, rng -> votes of the space's own, or None
+    # centers, weight, rng -> simulated votes, if the space defines them, or None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
     exponent: float = 1.0  # power of the cost that is the squared distance of a flat space, or 1
-    # What `adapt` takes from the votes: votes on different items, one each; the step of costs, or 0; the different
-    # labels where they are few and recur, or None
+    # Set by `adapt`: votes on different items, one each; the step of the costs, or 0; the distinct labels if they are
+    # few and recur, or None
     references: Batch | None = None
     step: float = 0.0
     recurring: Batch | None = None
@@ -104,7 +104,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         return self._adapted(self.pool_labels if sample is None else _references(sample, seed), sample, seed)
 
     def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
-        # The measure has to be the same in all parts, so it depends on the votes only if nothing else is known.
+        # The measure must be the same in all parts, so it only depends on the votes if nothing else is known.
         pool = self.pool_labels
         return self._adapted(_references(sample, seed) if pool is None else pool, sample, seed)
 
@@ -136,7 +136,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             landmarks = different if judging is None else np.delete(different, np.s_[::JUDGING], axis=0)
             return replace(self, coordinates=Landmarks.of(self.cost, landmarks, judging))
         if listed is not None:
-            return self  # the agreement of two sources is worked out exactly, for costs as they are
+            return self  # the agreement of two sources is exact, so costs are used unchanged
         squared = cost_table(self.cost, labels, labels) ** 2
         centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
         values = np.linalg.eigvalsh(-(centered + centered.T) / 4.0)
@@ -258,7 +258,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             gold_unit = np.maximum(gold_unit, 1e-300)
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
-        error = np.where(unit > 1e-300, error, np.inf)  # votes that are all the same say nothing about anybody
+        error = np.where(unit > 1e-300, error, np.inf)  # equal votes carry no information
         # If agreement is a power of the measure, the scatter formulas do not apply to it.
         scatter = None if power != 1.0 or table.scatter is None else table.scatter / np.maximum(unit, 1e-150) ** 2
         table = replace(table, scatter=scatter)
@@ -284,7 +284,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             chance = np.full(count.shape, max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300))
         usual = float(np.median(np.diag(chance)))
         own = np.maximum(np.diag(chance), STILL * usual)
-        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise changes the scatter, and correlations are due
+        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise changes the scatter, so use correlations
         if self._is_listed:
             return chance, own, unit, 1.0
         met = (count > 0) & ~np.eye(len(count), dtype=bool)
@@ -336,16 +336,18 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> MetricParameters:
         m, chance, quality = len(hypothesis.u), self.chance_cost, hypothesis.quality
-        if hypothesis.is_plain:  # costs take part in confidence alone
+        if hypothesis.is_plain:  # costs only affect confidence
             return replace(self._of_costs(np.full(m, 0.5 * chance)), weight=np.ones(m))
         if self._is_listed:
             found = self._of_costs(chance * (1.0 - quality), chance)
-            if m > 1 and not request.prior_is("gibbs"):  # a single source, of which nothing can be learned, is believed
+            if m > 1 and not request.prior_is(
+                "gibbs"
+            ):  # nothing can be learned about a single source, so its votes are the labels
                 found = replace(found, listed=self.listed, listed_costs=self.listed_costs)
             return replace(found, correlation=hypothesis.correlation)
         _, own, _, power = self._units(statistics)
         raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
-        # The truth scatters as the votes of good sources do; noise widens those of bad ones.
+        # The truth scatters like the votes of good sources. Noise widens the votes of bad ones.
         truth = float(np.average(own, weights=np.clip(quality, 0.01, 1.0) ** 8)) if m else 1.0
         cost = np.maximum((own + truth) / 2.0 - quality * np.sqrt(own * truth), 1e-6 * truth)
         slope = np.sqrt(own * truth) * np.abs(quality) / (power * np.maximum(np.abs(raised), 0.05))
@@ -367,7 +369,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
     def _in_cost_units(self, squared: FloatArray) -> FloatArray:
         """Turn mean squared distances of a flat space into mean costs, by how the two relate on the references."""
         labels, costs = self.references, self.reference_costs
-        # Costs of another shape: all labels are one, and there is no relation to learn.
+        # If all labels are equal, there is no relation to learn.
         if labels is None or len(labels) != len(costs) or not (callable(self.coordinates) or self.exponent != 1.0):
             return squared
         measure = cost_table(self.measure, labels, labels)
@@ -382,7 +384,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
     def posterior(self, parameters: MetricParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         counted = discount_correlated(observed, parameters.correlation)
         weights = np.maximum(parameters.weight, 0.0) * counted
-        # Sources without any weight still vote where nobody else does.
+        # Sources without weight count on items on which nobody else votes.
         silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
         weights[silent] = observed[silent] * 1e-6
         if parameters.listed is not None and parameters.listed_costs is not None and decode != "map":
@@ -395,7 +397,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         return Posterior(best, parameters.come_true(stated))
 
     def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
-        # Over a list, the posterior is exact, and confidence needs no calibration.
+        # With a list of labels, the posterior is exact, and confidence needs no calibration.
         listed = getattr(mixture[0][1], "listed", None) is not None
         return mixture if listed else super().foresee(mixture, together, sample)
 
@@ -458,7 +460,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         )
         return (Diagnostic("embedding", "info", (), message),)
 
-    # --- in shared words ----------------------------------------------------------------------------------
+    # --- summaries for all label types --------------------------------------------------------------------
 
     def summary(self, parameters: MetricParameters) -> Summary:
         unknown = np.full(len(parameters.weight), np.inf)
@@ -489,7 +491,7 @@ def _confidence(
     geometric mean of the two is taken. It is better or worse as the votes on this item lie closer to the label or
     further off than usual, one more vote of the usual cost counted in.
     """
-    chance = max(chance, 1e-100)  # zero where all labels are one
+    chance = max(chance, 1e-100)  # zero if all labels are equal
     told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
     told = np.where(weights > 0, told * counted, 0.0)
     together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
@@ -558,6 +560,6 @@ def _raised(value: FloatArray, error: FloatArray, power: float) -> tuple[FloatAr
     size, known = np.abs(value), np.isfinite(error)
     finite = np.where(known, error, 0.0)
     spread = power * np.maximum(size, 1e-3) ** (power - 1.0) * finite
-    # Where agreement vanishes its power is flat, but one standard error up it is not.
+    # The power of an agreement near zero is flat, so the slope is taken one standard error above.
     least = np.minimum(size + finite, 1.0) ** power - size**power
     return np.sign(value) * size**power, np.where(known, np.maximum(spread, least), np.inf)

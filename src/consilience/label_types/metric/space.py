@@ -122,10 +122,10 @@ class Metric(LabelSpace):
         try:
             first = self.function(left[0], right[0])
             return bool(np.ndim(first) == 0) and not isinstance(first, (str, bytes))
-        except Exception:  # a function of batches may raise any error for two single labels
+        except Exception:  # a function for batches may raise any error when it is called with two labels
             try:
                 return bool(np.shape(self.function(left, right)) != (len(left),))
-            except Exception:  # if it fails for both, two labels make the better message
+            except Exception:  # if both calls fail, the error for two labels is clearer
                 return True
 
     def _call(self, left: Any, right: Any, index: int | None = None) -> Any:
@@ -150,7 +150,7 @@ class Metric(LabelSpace):
         return as_numbers(labels)
 
     def contains(self, label: object) -> bool:
-        return False  # any object may be a label, so none can stand for "abstains"
+        return False  # any object may be a label, so no object can mean "abstains"
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         if self.candidates is None:

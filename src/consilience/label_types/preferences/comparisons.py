@@ -18,7 +18,7 @@ from consilience.exceptions import InvalidLabelError
 from consilience.label_types.codes import first_few, plain_value, refuse_twice
 from consilience.label_types.preferences.likelihood import PairVotes
 
-#: Outcomes by name; a reply that could not be read is not a tie.
+#: Outcomes by name. An unreadable reply is not a tie.
 OUTCOMES = {"first": 1, "second": -1, "tie": 0, "both bad": 0}
 UNPARSABLE = 2
 

@@ -11,14 +11,14 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Diagnostic, Request, Severity
 from consilience.label_types.preferences.likelihood import PairVotes, totals
 
-#: At this rank correlation with the plain vote, one pair in ten has changed its order. Reporting only.
+#: At this rank correlation with the plain vote, one pair in ten has another order. Only for reporting.
 DIFFERENT = 0.8
-#: Least number of votes on an item, and the range of the share in which it is shown first at random: by chance one item
-#: in 50 with 10 votes is outside, one in 20,000 with 40. Reporting only.
+#: Least number of votes on an item, and the range of the share in which it is shown first if the order is random. By
+#: chance, one item in 50 with 10 votes is outside, and one in 20,000 with 40. Only for reporting.
 MIN_SHOWN, SHOWN_FIRST = 10, (0.2, 0.8)
-#: At this position bias the favored place wins 67% of the time between equals. Reporting only.
+#: At this position bias, the favored position wins 67% of comparisons between equals. Only for reporting.
 LARGE_BIAS = 0.7
-#: With fewer comparisons per item an arena shows little about its judges. Reporting only.
+#: With fewer comparisons per item, an arena shows little about its judges. Only for reporting.
 MIN_COMPARISONS = 4
 #: Names listed in a message.
 NAMED = 5

@@ -37,34 +37,34 @@ from consilience.label_types.preferences import findings, likelihood
 from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
 from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, ScoreBelief, outcome_moments, totals
 
-#: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
+#: Least number of votes before a judge counts as constant. With two outcomes, chance does this to one judge in 500.
 MIN_VOTES = 10
-#: Nats by which shared noise explains a group of judges better than chance: a thousand to one.
+#: Log-evidence for shared noise in a group of judges, in nats: odds of a thousand to one.
 SAME_NOISE = 7.0
-#: Judges of at most so many comparisons have one set of traits together: no trait can be seen in two answers.
+#: Judges with at most this many comparisons share one set of traits, because two answers show no trait.
 POOLED_VOTES = 2
-#: Discriminations beyond this are not told apart: such a judge swaps one pair in a hundred.
+#: Larger discriminations are not distinguished. Such a judge swaps one pair in a hundred.
 STEEPEST = 60.0
-#: Share of pairs in the wrong order from which on a judge hardly does better than a coin: a quality of .15.
+#: A judge with a larger share of pairs in the wrong order is hardly better than a coin: a quality of .15.
 NEARLY_HALF = 0.425
-#: Standard errors below zero from which on a discrimination is negative, as for a bias that is reported.
+#: A discrimination this many standard errors below zero is negative. Reported biases have the same limit.
 REVERSED = 3.0
-#: Discrimination and tie parameter of known rankings, which are taken as nearly certain.
+#: Discrimination and tie parameter of known rankings, which are nearly certain.
 CERTAIN, NO_TIES = 6.0, 1e-4
-#: Least mean of discriminations, and largest ratio of their spread to it that is expected: of 1, 1.5 and 2, the second
-#: one loses hardly more on equal judges than the first, and finds a contrary one as often as the third.
+#: Least mean of discriminations, and largest expected ratio of their spread to it. Of 1, 1.5 and 2, the second loses
+#: hardly more on equal judges than the first, and finds a contrary judge as often as the third.
 LEAST_SLOPE, LARGEST_RATIO = 0.05, 1.5
-#: Least variance of a judge's outcomes: it is never known exactly.
+#: Least variance of a judge's outcomes, which are never certain.
 LEAST_VARIANCE = 0.05
-#: Differences of scores over which costs are averaged, and discriminations of the table.
+#: Differences of scores over which costs are averaged, and discriminations in the table.
 NODES, CURVE_POINTS = 400, 2001
-#: Groups of at most this many items are drawn, larger ones are taken as normal.
+#: Groups with at most this many items are sampled. Larger ones are approximated as normal.
 DRAWN_ITEMS = 8
-#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the scores: memory and time only.
+#: Groups per block, comparisons used to polish judges, and rounds of the scores. They affect memory and time only.
 GROUPS_AT_ONCE, POLISHED_VOTES, SCORE_ROUNDS = 2048, 8_000, 60
-#: Hypotheses below this probability are left out of labels, and judges are not polished under them.
+#: Less probable hypotheses are left out of labels, and judges are not polished under them.
 NEGLIGIBLE = 0.02
-#: An item is better for sure from this probability on, in rank intervals of 95%.
+#: In 95% rank intervals, an item is above another if the probability of that is at least this.
 SURE = 0.975
 #: Scores closer than this are tied.
 TIED = 1e-9
@@ -76,18 +76,20 @@ STEP = 1e-4
 class BradleyTerryParameters(JudgeTraits, Parameters):
     """Traits of m judges; one who contradicts the others has a negative discrimination, and is used."""
 
-    slope_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # as the next: standard errors
+    slope_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # standard errors, as the next line
     bias_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
-    share: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # what a vote of each judge counts; below one for copies
+    share: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # how much a vote of each judge counts; below one for copies
     correlation: Correlation  # of the errors of two judges given the scores
     # Numbers of votes, and of replies that could not be read
     comparisons: Annotated[IntArray, Axes("m", 0)]
     unparsable: Annotated[IntArray, Axes("m", 0)]
-    cycles: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]  # share of triples that go round in a circle
-    # Share of pairs shown in both orders of which the answer went with the order
+    cycles: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]  # share of triples that form a cycle
+    # Share of pairs shown in both orders whose answer changed with the order
     order_flips: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]
-    run_correlation: Annotated[float, Axes("", 0.0, 1.0)] = 0.0  # between answers of one judge to one question
-    effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
+    run_correlation: Annotated[float, Axes("", 0.0, 1.0)] = (
+        0.0  # correlation between answers of one judge to one question
+    )
+    effective_judges: tuple[float, float] = (0.0, 0.0)  # bounds on the effective number of independent judges
     per_prompt: bool = True  # whether there were many small groups of items rather than one arena
     equal: bool = False  # whether all judges have one discrimination and no position bias
 
@@ -96,10 +98,10 @@ class BradleyTerryParameters(JudgeTraits, Parameters):
 class BradleyTerryLaw(Law):
     """Comparisons by judges."""
 
-    items: tuple[Hashable, ...] | None = None  # of every row, where they are known
+    items: tuple[Hashable, ...] | None = None  # rankings of every row, if known
     parameter_class = BradleyTerryParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
-    needs_overlap: ClassVar[bool] = False  # a judge is compared with the ranking, whoever else compared the same pairs
+    needs_overlap: ClassVar[bool] = False  # a judge is compared with the ranking, not with others on the same pairs
 
     # --- level 0 ------------------------------------------------------------------------------------
 
@@ -161,7 +163,7 @@ class BradleyTerryLaw(Law):
         counts = np.stack([pairs.by_judge(pairs.count * (pairs.outcome == outcome)) for outcome in (-1, 0, 1)])
         total, ranked = counts.sum(axis=0), pairs.by_judge(1.0 - pairs.shown) > 0
         constant: BoolArray = (((counts > 0).sum(axis=0) == 1) & (total >= MIN_VOTES) & ~ranked)[: pairs.m]
-        # If every judge always gives the same answer, each of them may be right.
+        # If every judge is constant, each of them may be right.
         return constant if not constant[total[: pairs.m] > 0].all() else np.zeros_like(constant)
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -175,10 +177,10 @@ class BradleyTerryLaw(Law):
         plain = _plain(pairs)
         if hypothesis.is_plain:
             return plain
-        # How much of their taste judges of the same noise share cannot be seen, so they have one vote together.
+        # The votes do not show how much taste judges with the same noise share, so together they have one vote.
         together = hypothesis.groups[:, None] == hypothesis.groups
         correlation = np.where(_same_noise(pairs) & together & request.learn, 1.0, hypothesis.correlation)
-        # At worst whatever judges agree on is an error they share; at best only what copies share is one.
+        # At worst, all agreement between judges is a shared error. At best, only that between copies is.
         active = np.ix_(plain.comparisons > 0, plain.comparisons > 0)
         alone = np.eye(pairs.m, dtype=bool)
         agreement = np.where(alone, 1.0, np.maximum(self.pair_table(statistics).value, 0.0))[active]
@@ -194,7 +196,7 @@ class BradleyTerryLaw(Law):
             pairs = pairs.where(np.isin(pairs.group, np.unique(pairs.group[pairs.judge == pairs.m])))
         u, spread = hypothesis.u, hypothesis.spread
         low, start, high = (_discrimination(np.tanh(one)) for one in (u - spread, u, u + spread))
-        # The engine's spread is also that of the common level, so that judges differ by less.
+        # The engine's spread includes that of the common level, so judges differ by less.
         apart = np.sqrt(np.var(start) + np.mean((high - low) ** 2) / 4.0)
         ratio = min(float(apart / max(abs(start.mean()), LEAST_SLOPE)), LARGEST_RATIO)
         return _fitted(pairs, start, ratio, shared, polished=hypothesis.probability >= NEGLIGIBLE)
@@ -239,7 +241,7 @@ class BradleyTerryLaw(Law):
             rows.append((names, mean, np.sqrt(variance), np.tensordot(shares, chance, axes=1)))
         return _ranked(rows, decode)
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: BradleyTerryParameters) -> Summary:
         """Return how often judges are wrong about two items, and their discriminations as weights."""
@@ -248,7 +250,7 @@ class BradleyTerryLaw(Law):
         names = ("cycles", "order_flips", "unparsable", "share")
         columns = {
             "comparisons": parameters.comparisons,
-            "picks_first": 1.0 / (1.0 + np.exp(-parameters.bias)),  # of two equal items, ties aside
+            "picks_first": 1.0 / (1.0 + np.exp(-parameters.bias)),  # for two equal items, without ties
             "tie_rate": tie / (2.0 + tie),
         }
         return Summary(
@@ -272,7 +274,7 @@ class BradleyTerryLaw(Law):
         """Return who may have no discrimination, and is wrong about nearly half of the pairs; not if all are."""
         wrong = cost_of_judge(parameters.slope, parameters.tie)
         slope, error = parameters.slope, parameters.slope_error
-        # A judge that is significantly below zero does not guess, but reverses the order.
+        # A judge significantly below zero does not guess, but reverses the order.
         guessing: BoolArray = (slope <= NORMAL_95 * error) & (slope >= -REVERSED * error) & (wrong > NEARLY_HALF)
         return guessing & ~guessing.all()
 
@@ -409,7 +411,7 @@ def _noise(table: PairVotes) -> tuple[FloatArray, FloatArray]:
     noise, expected = noise / np.maximum(often, 1.0), expected / np.maximum(often, 1.0) ** 2
     expected *= ((noise**2).sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-12))[:, None]
     there = (often > 0).astype(np.float64)
-    # Of n residuals that tastes leave of as many votes, fewer are independent.
+    # Tastes use up degrees of freedom, so fewer than n of the residuals are independent.
     chance = expected @ expected.T / np.maximum(np.minimum.outer(room, room), 0.05)
     square = (expected @ there.T) * (there @ expected.T)
     usable = (there @ there.T >= MIN_VOTES) & ~np.eye(len(own), dtype=bool)
@@ -427,7 +429,7 @@ def _pooled(pairs: PairVotes, comparisons: IntArray) -> tuple[PairVotes, IntArra
     Also who each judge is there, and the first judge behind each of them.
     """
     small = (np.arange(len(comparisons)) < pairs.m) & (comparisons > 0) & (comparisons <= POOLED_VOTES)
-    first = np.flatnonzero(~small | (np.cumsum(small) == 1) & small)  # the judge that knows stays the last
+    first = np.flatnonzero(~small | (np.cumsum(small) == 1) & small)  # the known labels stay the last judge
     place = np.searchsorted(first, np.where(small, np.argmax(small), np.arange(len(small))))
     return replace(pairs, judge=place[pairs.judge], n_judges=len(first)), place, first
 
@@ -447,7 +449,7 @@ def _fitted(
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
     traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
     if table.per_prompt and polished and pairs.width <= DRAWN_ITEMS:
-        # Every few prompts are enough, because their order carries no information.
+        # Every few prompts are enough, because their order has no meaning.
         step = max(round(len(pairs) / POLISHED_VOTES), 1)
         some = pairs.where(pairs.group % step == 0)
         some = replace(some, group=some.group // step, names=pairs.names[::step])
@@ -522,7 +524,7 @@ def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[Floa
         if not per_prompt:
             joint = likelihood.joint_covariance(own, judges, scores.mean[0], equal=parameters.equal)
             better[rows] = likelihood.better_whatever_the_unit(own, judges, scores.mean[0], joint)
-            # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
+            # Votes only show differences. The uncertainty of the common level would be that of the prior.
             centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
             covariance = centering @ joint[:width, :width] @ centering.T
             scores = ScoreBelief(scores.mean - scores.mean.mean(), covariance[None])

@@ -56,8 +56,8 @@ class PairVotes:
     run: IntArray  # equal for repeated runs of one judge on one question; negative without runs
     outcome: FloatArray  # 1 if the first item won, -1 if the second won, 0 for a tie
     shown: FloatArray  # 1 if the items were shown in this order, 0 if the order has no meaning
-    weight: FloatArray  # number of votes that it counts as
-    count: FloatArray  # number of times that it was made
+    weight: FloatArray  # number of votes that the comparison counts as
+    count: FloatArray  # number of times that the comparison was made
     n_judges: int
     width: int  # the largest number of items in a group
     names: tuple[tuple[Hashable, ...], ...]  # the items of each group, in the order of their numbers

@@ -33,11 +33,11 @@ from consilience.label_types.cost_curve import find_root
 
 __all__ = ["Factor", "ProductLaw", "any_part", "is_packed", "layout", "of_field", "pack", "part_labels", "part_there"]
 
-#: Records are structured arrays with the labels of all fields and with which of them are there.
+#: Records are structured arrays with the labels of all fields and flags for the fields that are present.
 LABELS, OBSERVED = "labels", "observed"
 #: Largest weight that `weight_from_cost` returns.
 MAX_WEIGHT = 2.0**20
-#: Pairs of votes on different items that show how far apart unrelated votes are.
+#: Pairs of votes on different items, from which the distance of unrelated votes is estimated.
 UNRELATED_PAIRS = 2000
 
 
@@ -81,7 +81,7 @@ class ProductLaw(CompositeLaw):
     """Votes that are records."""
 
     factors: Mapping[str, Factor]
-    dtype: np.dtype[Any]  # of records in which nobody votes
+    dtype: np.dtype[Any]  # for records without votes
     given_scale: FloatArray | None = None  # (fields,) cost of unrelated labels, once votes were seen
     parameter_class = ProductParameters
     adapts_to_votes: ClassVar[bool] = True
@@ -188,7 +188,7 @@ class ProductLaw(CompositeLaw):
 
     def join(self, parts: Mapping[str, Mixture], statistics: Statistics) -> ProductParameters:
         votes = np.stack([np.diag(statistics[f"{name}/both"]) for name in self.factors])
-        # Votes on different items are farther apart than true labels are, by their noise: parameters know better.
+        # Noise makes votes on different items farther apart than true labels, so the parameters are more accurate.
         apart = np.array(
             [sum(share * law.unrelated_cost(one) for share, one in parts[name]) for name, law in self.fields.items()]
         )
@@ -249,7 +249,7 @@ class ProductLaw(CompositeLaw):
         confidence = np.clip(self.weights @ np.stack(stated) / np.where(counted > 0, counted, 1.0), 0.0, 1.0)
         return Posterior(pack(found, voted), confidence, None, details)
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: ProductParameters) -> Summary:
         return self.join_summaries(

@@ -308,7 +308,7 @@ def _as_column(values: list[Any]) -> Batch:
     if all(isinstance(value, numeric) for value in values):
         try:
             array = np.asarray(values)
-        except (ValueError, OverflowError):  # of different lengths, or too large
+        except (ValueError, OverflowError):  # different lengths, or too large
             return as_object_array(values)
         if array.dtype.kind in "biuf" and array.size:
             return array

@@ -29,11 +29,11 @@ from consilience.partitions.threads import map_in_threads
 _EQUAL = 1e-9
 #: Scores that differ by less than this share of the largest margin are equal.
 _SAME_SCORE = 1e-9
-#: Largest block that is solved exactly: memory and time double with every item.
+#: Largest block that is solved exactly. Memory and time double with every item.
 _EXACT = 15
 #: Orders from which the local search starts.
 _STARTS = 8
-#: Largest block with a lower bound; it would take longer than the search for larger ones.
+#: Largest block with a lower bound. For larger ones, the bound would take longer than the search.
 _BOUNDED = 500
 #: Cells of square matrices in memory at a time.
 _MAX_CELLS = 1 << 22
@@ -123,7 +123,7 @@ def minimize_disagreement(
         some = table[np.ix_(rows, second < size)]
         points = sum_by_item(np.sign(some), size)
         positions[rows, :size] = (size - 1 - points) / 2
-        # Wins minus losses have the largest spread if majorities have no cycles and no ties: the order is unique.
+        # Without cycles and ties among majorities, wins minus losses have the largest spread, and the order is unique.
         open_rows = np.einsum("ni,ni->n", points, points) < size * (size**2 - 1) // 3
         if not open_rows.any():
             return
@@ -293,7 +293,7 @@ def linear_ordering(matrix: FloatArray, cost: float, deadline: float) -> tuple[I
     column = np.zeros((size, size), dtype=np.int64)
     column[pairs] = np.arange(len(pairs[0]))
     gain = matrix[pairs]
-    base = float(np.maximum(gain, 0.0).sum())  # the cost of x = 0, which contradicts all positive margins
+    base = float(np.maximum(gain, 0.0).sum())  # the cost of x = 0, which violates all positive margins
     i, j, k = np.ogrid[:size, :size, :size]
     triples = np.empty((0, 3), dtype=np.int64)
     best, bound, integral = np.arange(size), 0.0, False

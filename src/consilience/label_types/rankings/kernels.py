@@ -14,9 +14,9 @@ import numpy as np
 from consilience.arrays import FloatArray, IntArray
 from consilience.label_types.rankings.orders import TIE
 
-#: Rows that go through a recursion side by side, one per lane of the processor's vectors.
+#: Rows that go through a recursion in parallel, one per SIMD lane.
 _LANES = 32
-#: Margins up to this sum multiply without overflow: exp(600) < 1e261.
+#: Exponentials of margins up to this sum do not overflow: exp(600) < 1e261.
 _STEEPEST = 600.0
 #: The increment of the splitmix64 generator.
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -150,7 +150,7 @@ def pair_posterior_gibbs(
                 matrix[i, j] = margins[t, pair]
                 matrix[j, i] = -margins[t, pair]
                 pair += 1
-        direct = True  # whether products of the ratios neither overflow nor vanish
+        direct = True  # whether products of the ratios neither overflow nor underflow
         for i in range(size):
             direct &= np.abs(matrix[i]).sum() < _STEEPEST
             for j in range(size):
@@ -176,7 +176,9 @@ def pair_posterior_gibbs(
                         top = max(top, weight[place + 1])
                     for place in range(size):
                         weight[place] = math.exp(weight[place] - top)
-                for place in range(1, size):  # cumulative: item stands before rest[place] with share weight[place]
+                for place in range(
+                    1, size
+                ):  # cumulative weights: item stands before rest[place] with share weight[place]
                     weight[place] += weight[place - 1]
                 if sweep >= burn:
                     scale = 1.0 / weight[size - 1]
@@ -235,7 +237,7 @@ def order_exactly(price: FloatArray) -> tuple[IntArray, FloatArray]:
             costs[done + lane] = best[full, lane]
             chosen = full
             for place in range(size - 1, -1, -1):
-                for i in range(size - 1, -1, -1):  # the least preferred item that can be last
+                for i in range(size - 1, -1, -1):  # the least preferred item among those that can be last
                     before = chosen ^ (1 << i)
                     if (chosen >> i) & 1:
                         cost = best[before, lane] + low[i, before & mask, lane] + high[i, before >> n_low, lane]

@@ -287,7 +287,7 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     """Return a copy of the positions in which each counts the better groups; gaps are refused."""
     n, r = table.shape
     if 0 < r < 64 and table.min() >= ABSENT and table.max() < r:
-        # The fastest check: a set of positions as bits has no gaps if it is one less than a power of two.
+        # The fastest check: as a bit set, positions have no gaps if it is one less than a power of two.
         bit = np.append(np.uint64(1) << np.arange(r, dtype=np.uint64), np.zeros(2, dtype=np.uint64))
         small: Positions = table.astype(np.int16)
         used = np.zeros(n, dtype=np.uint64)
@@ -304,7 +304,7 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     _refuse(table, count == 0, "ranks no item", step)
     _refuse_gaps(table, (table >= count[:, None]).any(axis=1))
     whole = table.astype(np.int64)
-    # The number of items at each position; items that are not seen or do not exist are in two more columns.
+    # The number of items at each position. Two more columns count items that are unseen or do not exist.
     cells = (r + 2) * np.arange(n)[:, None] + np.where(seen, whole, whole + r + 2)
     items_at = np.bincount(cells.ravel(), minlength=n * (r + 2)).reshape(n, r + 2)[:, :r]
     if not allow_ties:

@@ -34,23 +34,23 @@ from consilience.label_types.rankings.labels import UNSEEN, Positions, of_width,
 from consilience.label_types.rankings.orders import pair_posterior
 from consilience.label_types.vote_correlation import gls_weights
 
-#: Largest weight: neighbors are swapped once in 3,000 votes.
+#: Largest weight, at which neighbors are swapped once in 3,000 votes.
 MAX_WEIGHT = 8.0
-#: A source at or below chance still decides if no other source votes.
+#: Weight of a source at or below chance, which still decides if no other source votes.
 LEAST_WEIGHT = 1e-6
-#: Where no number of items is declared, rankings of so many are expected at least; a sample of the votes shows more.
+#: If no number of items is declared, rankings have at least this many. A sample of the votes may show more.
 MAX_RAGGED = 128
-#: Items of a ranking to which `expected_cost` refers before any vote was seen, where the number is not declared.
+#: Number of items to which `expected_cost` refers before any vote is seen, if no number is declared.
 USUAL_ITEMS = 5
-#: Sweeps of the sampler in a round of learning, and for a prediction; the first quarter is left out.
+#: Sweeps of the sampler in a round of learning, and in a prediction. The first quarter is left out.
 LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
 #: Up to this many items the posterior is computed exactly, by the recursion over subsets.
 EXACT_ITEMS = 12
-#: Longer lists have fewer sweeps of the sampler, down to so many, as a sweep takes the square of their length.
+#: Least number of sweeps. Longer lists have fewer, because the time of a sweep grows with the square of the length.
 USUAL_LENGTH, LEAST_SWEEPS = 50, 20
-#: Pair margins that are in memory at a time.
+#: Pair margins in memory at a time.
 MAX_MARGINS = 1 << 24
-#: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
+#: Pair probabilities are returned for rankings of up to this many items. Every row has r (r - 1) / 2 of them.
 KEPT_ITEMS = 128
 #: The number of signs whose sum fits into one byte.
 SIGNS_IN_A_BYTE = 127
@@ -153,12 +153,12 @@ class RankingParameters(Parameters):
     probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
     weight: Annotated[FloatArray, Axes("h m")]
     correlation: Annotated[FloatArray, Axes("h m m", 0.0, 1.0, symmetric=True)]  # of errors given the truth
-    #: ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
-    #: together; zero under a hypothesis of independent sources.
+    #: ``(h, m, m)`` mean sign of agreement of each two sources, used to weight the votes of dependent sources. Zero
+    #: under a hypothesis of independent sources.
     agreement: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]
     # Mean number of pairs of items 1, 2, ... places apart in a vote of each source
     pairs: Annotated[FloatArray, Axes("m gaps", 0.0)]
-    # How far EM may move the weights; zero where the pairs of sources have said all
+    # How far EM may move the weights; zero if the pair table has already used all information
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     # Share of the pairs of items at each gap, in all votes together
     share: Annotated[FloatArray, Axes("gaps", 0.0, 1.0)]
@@ -173,13 +173,13 @@ class RankingParameters(Parameters):
 class RankingLaw(Law):
     """Votes on rankings under Kendall's tau."""
 
-    max_items: int | None  # number of items of a ranking, or the largest one; None where it is not declared
+    max_items: int | None  # number of items of a ranking, or the largest one; None if it is not declared
     signed: bool = False  # whether a source may be worse than random (a negative weight)
     ragged: bool = False  # whether the number of items differs from row to row
     exact: Literal["dp", "milp"] = "dp"  # see `consilience.label_types.rankings.kemeny`
     time_limit: float | None = None
     typical: int = USUAL_ITEMS  # the number of items to which `expected_cost` refers
-    widest: int = MAX_RAGGED  # the largest number of items there can be, where none is declared
+    widest: int = MAX_RAGGED  # the largest possible number of items, if none is declared
     parameter_class = RankingParameters
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
@@ -204,7 +204,7 @@ class RankingLaw(Law):
             return self
         sizes = self._row_sizes(votes_of(sample.labels, sample.observed)).astype(np.float64)
         pairs = float((sizes * (sizes - 1.0)).mean()) if len(sizes) else 0.0
-        # Room for rows of the rest that are twice as long.
+        # Other rows may be up to twice as long.
         widest = max(MAX_RAGGED, 2 * int(sizes.max(initial=0)))
         return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2), widest=widest)
 
@@ -234,7 +234,7 @@ class RankingLaw(Law):
         sums = {"agreement_votes": np.diag(statistics["both"]).astype(np.float64)}
         for prefix in ("", "gold_"):
             if f"{prefix}sums" in statistics:
-                # One pair of items in the other order changes a sum of signs by 2.
+                # If one pair of items changes its order, a sum of signs changes by 2.
                 sums |= ratio_sums(statistics[f"{prefix}sums"].astype(np.float64), 4.0, prefix)
         table = agreement_table(sums)
         return replace(table, cost=self.chance_cost * (1.0 - table.value))
@@ -268,7 +268,7 @@ class RankingLaw(Law):
         return RankingParameters(np.ones(1), weight[None], hypothesis.correlation[None], agreement[None], *shared)
 
     def refines(self, mixture: Mixture) -> bool:
-        # Weights from pairs of sources lose nothing to the likelihood, not even where votes order few pairs in common.
+        # Weights from pairs of sources are as good as those from the likelihood, even with few common pairs of items.
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
     def prepare(self, chunk: Chunk) -> Prepared:
@@ -329,10 +329,10 @@ class RankingLaw(Law):
                 margins = margins_of(some, _loads(parameters, observed[rows], number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
                 probability = probability + share * pair_probabilities(margins, width, size, sweeps)
-            decided = 2.0 * probability - 1.0  # the orders of least expected error
+            decided = 2.0 * probability - 1.0  # the orders with the smallest expected error
             if parameters.plain or decode == "map":
                 decided = margins
-                if len(parameters.probability) > 1:  # the margins that would make these probabilities, pair by pair
+                if len(parameters.probability) > 1:  # the margins that give these probabilities, pair by pair
                     inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
                     decided = np.log(inside) - np.log1p(-inside)
             parts.append(self._decode(probability, decided, some.max(axis=1) >= 0, size))
@@ -353,7 +353,7 @@ class RankingLaw(Law):
         if not (exists & ranked).all():
             positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
         order = pair_order(positions)
-        # The expected share of pairs in the wrong order; nothing is wrong where there is no pair.
+        # The expected share of pairs in the wrong order; zero without pairs.
         wrong = np.where(order > 0, 1.0 - probability, np.where(order < 0, probability, 0.0)).sum(axis=1)
         wrong = np.clip(wrong / np.maximum((order != 0).sum(axis=1), 1), 0.0, 1.0)
         error = np.where(ranked.any(axis=1), wrong, np.nan)
@@ -368,7 +368,7 @@ class RankingLaw(Law):
             return np.full(len(votes), votes.shape[2], dtype=np.int64)
         return np.asarray((votes > ABSENT).any(axis=1).sum(axis=1))
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: RankingParameters) -> Summary:
         weight = parameters.probability @ parameters.weight
@@ -479,11 +479,13 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
     curve = parameters.curve
     quality = curve.quality(weight)
     seen, who = observed, None
-    if len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
+    if len(observed) > 1 and few_votes(
+        observed
+    ):  # only the voters of each item, because systems of all sources would be large
         who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
         seen = np.take_along_axis(observed, who, axis=1)
-    # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
-    # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
+    # Ratio of the weight of a vote in the best linear prediction to its weight if all sources were independent. The
+    # prediction weights are divided by the unexplained share of the truth, because log-odds add up in that form.
     shared, known = gls_weights(seen, parameters.agreement[number], quality, who)
     alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, who)
     left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
@@ -509,7 +511,7 @@ def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps:
         else:
             from consilience.label_types.rankings.kernels import pair_posterior_gibbs
 
-            # A sweep moves every item, so that pairs of long lists are seen more often.
+            # A sweep moves every item, so it visits the pairs of long lists more often.
             fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
             order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
             found = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
@@ -556,6 +558,6 @@ def sample_mallows(truth: npt.NDArray[Any], seen: BoolArray, weight: float, unif
     if ranked.all():
         return np.take_along_axis(place, truth.astype(np.int64), axis=1)
     rank = rank_items(truth, ranked, 0)
-    # Items that nobody sees come last in true order, so that they were inserted among the others: close the gaps.
+    # Items that nobody sees were inserted among the others, so close the gaps.
     votes = np.take_along_axis(place, rank.astype(np.int64), axis=1)
     return rank_items(votes, ranked, UNSEEN).astype(np.int64)

@@ -17,7 +17,7 @@ from consilience.arrays import FloatArray, IntArray
 
 #: For fewer terms NumPy is faster than loading the compiled loops.
 FEW_TERMS = 1 << 19
-#: Every factor of a posterior is at most 1, so terms that underflow do not matter if the normalizer exceeds this.
+#: Every factor of a posterior is at most 1, so terms that underflow are negligible if the normalizer exceeds this.
 TRUSTED = 1e-200
 #: Differences below this share of the largest margin are rounding errors.
 TIE = 1e-12
@@ -66,7 +66,7 @@ def best_orders(price: FloatArray) -> tuple[IntArray, FloatArray]:
 def _sum_orders(margins: FloatArray, size: int, *, in_logs: bool) -> tuple[FloatArray, FloatArray]:
     """Return P(i before j) and the normalizer, or its logarithm, by sums from both ends."""
     one, two = np.triu_indices(size, 1)
-    value = np.zeros((size, size, len(margins)))  # [i, j]: the price of j before i
+    value = np.zeros((size, size, len(margins)))  # [i, j]: the cost of j before i
     value[one, two], value[two, one] = -np.maximum(margins.T, 0.0), np.minimum(margins.T, 0.0)
     algebra: Any = (np.logaddexp.reduce, np.add, 0.0) if in_logs else (np.add.reduce, np.multiply, 1.0)
     plus, times, nothing = algebra
@@ -114,7 +114,7 @@ def _totals(
     """Return ``(sets, n)`` totals over the orders of each set, or of its complement."""
     sets, size, n = step.shape
     total = np.full((sets, n), nothing)
-    flip = sets - 1 if from_end else 0  # from the end, a set stands for its complement
+    flip = sets - 1 if from_end else 0  # counted from the end, a set represents its complement
     for here, members, without in _ways(size):
         known = without ^ flip
         before = (here ^ flip)[:, None] if from_end else known

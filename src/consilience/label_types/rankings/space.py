@@ -152,7 +152,7 @@ class Rankings(LabelSpace):
         if not both.any():
             return float("nan")
         found, told = (column[both] for column in columns)
-        if told.ndim == 1:  # perhaps names, those of each row
+        if told.ndim == 1:  # perhaps the names of each row
             found = self.in_words_of(found, told[:, None], np.ones((len(told), 1), dtype=bool))
         guess, truth = self.as_batch(found), self.as_batch(told)
         agreed, ordered = _agreed(guess, truth).sum(axis=1, dtype=int), (pair_order(truth) != 0).sum(axis=1)

@@ -40,7 +40,7 @@ def joint_answers(codes: Batch, kind: IntArray, kinds: int, k: int) -> IntArray:
     """Return ``(kinds, m, k, m, k)`` how often two sources give each two answers to the same question of a kind."""
     m, width = codes.shape[1], k + 1
     joint = np.zeros((kinds, m, k, m, k), dtype=np.int64)
-    answers = np.ascontiguousarray(np.where(codes >= 0, codes, k).T, dtype=np.int64)  # none is one more answer
+    answers = np.ascontiguousarray(np.where(codes >= 0, codes, k).T, dtype=np.int64)  # "no answer" is one more answer
     for a in range(m):
         first = (kind * width + answers[a]) * width
         for b in range(a, m):
@@ -57,7 +57,7 @@ def add_evidence(codes: Batch, kind: IntArray, share: FloatArray, evidence: Floa
     """
     scores = np.zeros((len(codes), evidence.shape[2]))
     for own, weight, said in zip(codes.T, share.T, evidence.swapaxes(2, 3), strict=True):
-        # Who gives no answer has no share.
+        # A source without an answer has no share.
         scores += weight[:, None] * said[kind, np.maximum(own, 0)]
     return scores
 

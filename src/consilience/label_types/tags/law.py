@@ -32,16 +32,16 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 #: A source has no opinion on this tag or position.
 UNKNOWN = -1
-#: Largest table of joint answers that is kept; beyond it the scatter of agreements is that of a coin.
+#: Largest table of joint answers in memory. Beyond it, the scatter of agreements is that of a coin.
 MAX_JOINT = 20_000_000
-#: Rates are kept this far from 0 and 1.
+#: Rates stay this far from 0 and 1.
 LEAST_RATE = 1e-4
-#: Ways to guess that are averaged: evenly (0), each answer as often as it is given (1), and half-way.
+#: Ways of guessing to average over: uniformly (0), as often as the answers are given (1), and halfway.
 GUESSES = (0.0, 0.5, 1.0)
-#: Share of a vote that goes to the overall frequencies of the answers. It only decides ties.
+#: Share of a vote that follows the overall frequencies of the answers. It only breaks ties.
 FAVORED = 1e-6
-#: Every possible first tag and step counts as seen this often before any vote (Jeffreys' prior). The strength is not
-#: left to the evidence, as EM starts from tags that do not depend on each other, and evidence would keep them so.
+#: Prior count of every possible first tag and step (Jeffreys' prior). The strength is not estimated, because EM starts
+#: from independent tags, and the estimate would keep them independent.
 JEFFREYS = 0.5
 
 
@@ -67,9 +67,9 @@ class AnswerParameters(Parameters):
     table: Annotated[FloatArray, Axes("m kinds k k", 1e-12, 1.0)]
     prior: Annotated[FloatArray, Axes("kinds k", 0.0, 1.0)]  # how frequent the true answers are
     correlation: Correlation  # of the errors of two sources
-    # Law of the first tag of a chain
+    # Distribution of the first tag of a chain
     initial: Annotated[FloatArray, Axes("chain", 0.0, 1.0)] = field(default_factory=lambda: np.zeros(0))
-    # Rows are the tag before
+    # Rows are the previous tag
     transition: Annotated[FloatArray, Axes("chain chain", 0.0, 1.0)] = field(default_factory=lambda: np.zeros((0, 0)))
     shares: bool = False  # probabilities are shares of votes: the plain vote
 
@@ -113,7 +113,7 @@ class TagLaw(Law):
         known = np.zeros((n, 1, 0), dtype=np.int64)
         if chunk.known is not None and chunk.is_known is not None:
             known = fill_up(chunk.known[:, None], chunk.is_known[:, None])
-        # Known tags are one more column.
+        # Known tags are an additional column.
         width = self.n_tags or max(votes.shape[2], known.shape[2])
         table = np.full((n, m + 1, width), ABSENT, dtype=votes.dtype)
         table[:, :m, : votes.shape[2]] = votes
@@ -173,7 +173,7 @@ class TagLaw(Law):
             total = alike - asked * np.einsum("atc,btc->ab", own, own) / len(pooled)
             scale, expected = asked * float(variance.mean()), alike * (1.0 - rate)
             scatter = np.maximum(scale**2 - total**2, 0.0) / np.maximum(asked, 1.0)
-        # Questions of one item are not independent: by how much more than theirs do agreements of items scatter?
+        # Questions of one item are not independent, so agreements scatter more between items than between questions.
         found = alike_square - 2.0 * rate * asked_alike + rate**2 * asked_square
         excess = max(1.0, float(found[off].sum()) / max(float(expected[off].sum()), 1e-12))
         scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
@@ -185,7 +185,7 @@ class TagLaw(Law):
             gold = statistics["gold"]
             value, error = _gold_agreement(gold, own, pooled)
             sums |= _item_sums("gold_", value, excess * error, statistics["gold_counts"].astype(np.float64))
-        # Agreement of an item is the share of like answers, in units of what is beyond chance.
+        # Agreement on an item is the share of equal answers, in units of the share beyond chance.
         unit = np.maximum(asked_square, 1.0) * (scale / np.maximum(asked, 1.0)) ** 2
         return replace(agreement_table(sums), cost=1.0 - rate, scatter=np.maximum(found, 0.0) / unit)
 
@@ -234,7 +234,7 @@ class TagLaw(Law):
         scores = self._scores(parameters, prepared)
         scores[told] = np.where(np.arange(k) == prepared.known[told, None], 0.0, -1e9)
         belief, steps = self._belief(parameters, scores, prepared)
-        # By how much a question is known, from 0 for an even belief to 1: it counts that much.
+        # A question counts by how certain its answer is, from 0 for a uniform belief to 1.
         counted = prepared.answered | told
         sure = ((belief[counted] ** 2).sum(axis=1) - 1.0 / k) / (1.0 - 1.0 / k)
         belief[~counted] = 0.0
@@ -306,7 +306,7 @@ class TagLaw(Law):
             chosen = path
         elif self.chain:
             chosen = best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
-        else:  # without a chain nothing is known about positions that nobody tags
+        else:  # without a chain, positions without tags are unknown
             chosen = np.where(answered, probability.argmax(axis=1), UNKNOWN)
         sizes = np.diff(starts)
         table = np.full((len(sizes), int(sizes.max(initial=self.n_tags or 0))), ABSENT, dtype=np.int32)
@@ -324,7 +324,7 @@ class TagLaw(Law):
     def chance_costs(self, labels: Batch) -> FloatArray:
         return np.ones(len(labels))  # confidence is the expected share of right tags
 
-    # --- in shared words ----------------------------------------------------------------------------
+    # --- summaries for all label types --------------------------------------------------------------
 
     def summary(self, parameters: AnswerParameters) -> Summary:
         right = np.einsum("atcc,tc->a", parameters.table, parameters.prior) / len(parameters.prior)
@@ -334,7 +334,7 @@ class TagLaw(Law):
     def quality_errors(
         self, parameters: AnswerParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        # A source of no quality is wrong as often as two true answers differ.
+        # A source of quality zero is wrong as often as two true answers differ.
         cost = self.summary(parameters).expected_cost
         cost_error = error * float((1.0 - (parameters.prior**2).sum(axis=1)).mean())
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), LEAST_RATE)
@@ -384,7 +384,7 @@ def _gold_agreement(gold: FloatArray, own: FloatArray, pooled: FloatArray) -> tu
         found, apart = _agreement(counts.transpose(0, 2, 1)[:, :, None], own[:, kind], share[None])
         total += found[:, 0]
         scatter += apart[:, 0]
-        # A few known answers spread more or less than all do, so they are the unit.
+        # The spread of the known answers differs from that of all answers, so it is the unit.
         scale += counts.sum(axis=2) @ (1.0 - 2.0 * share + share @ share)
         floor += 0.1 * counts.sum(axis=(1, 2)) * (1.0 - share @ share)
     scale = np.maximum(np.maximum(scale, floor), 1e-3)
@@ -428,7 +428,7 @@ def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) 
         spread = pooled * (1.0 - pooled)
         for way, (_, quality, prior) in enumerate(fits):
             square = float(quality @ both.sum(axis=0) @ quality / total.sum())
-            # Of one item: the noise of independent pairs, and what all pairs share, the spread of (truth - f) squared.
+            # For one item: the noise of independent pairs, and the part common to all: the spread of (truth - f)^2.
             variance = spread**2 / pairs + square**2 * spread * np.maximum(1.0 - 4.0 * spread, 0.0) + 1e-6
             gap = alike / total[:, None] - square * prior * (1.0 - prior)
             misfit[way] = (gap**2 / variance * (total / pairs)[:, None]).sum() * (k - 1) / k

@@ -7,12 +7,12 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-#: The kind of distance that is one minus GLEU; the other one counts edits.
+#: Code of the distance one minus GLEU. The other distance counts edits.
 GLEU = 1
-#: Longest sequence of words that GLEU compares, as GLEU is defined.
+#: Longest n-grams of words that GLEU compares, by its definition.
 LONGEST = 4
-#: A word is tried in a place if more than this share of the weight has it there; a budget of time, as every word that
-#: is tried must lower the distance.
+#: A word is tried in a place if it has more than this share of the weight there. A budget of time, because every word
+#: must lower the distance.
 ENOUGH = 0.2
 
 
@@ -125,7 +125,7 @@ def heaviest_words(votes: FloatArray) -> IntArray:
     """Return the heaviest word of every slot of a network."""
     nothing = votes.shape[1] - 1
     chosen = np.full(len(votes), -1)
-    for slot in range(len(votes)):  # without words there are no slots
+    for slot in range(len(votes)):  # no slots without words
         best = np.argmax(votes[slot, :nothing])
         if votes[slot, best] >= votes[slot, nothing] - 1e-12:
             chosen[slot] = best
@@ -188,7 +188,7 @@ def write_texts(
         if first == last:
             continue
         begin, known = starts[first], 0
-        for k in range(begin, starts[last]):  # words are numbered anew, in the order in which they come
+        for k in range(begin, starts[last]):  # renumber the words in order of appearance
             word = words[k]
             if last_item[word] != i:
                 last_item[word], number[word], name[known] = i, known, word

@@ -22,13 +22,13 @@ from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.vote_correlation import discount_correlated
 
-#: Similarities to the truth are kept within these, so that weights stay finite: a word in common counts at most
+#: Bounds of similarities to the truth, so that weights stay finite. A word in common counts at most
 #: log(.97 / (.03 * .02)) = 7.4 nats.
 LEAST, MOST = 0.02, 0.97
-#: Words that are changed at most to bring a label closer to the votes; a budget of time.
+#: Largest number of words changed to bring a label closer to the votes. A budget of time.
 MOST_STEPS = 6
 KINDS = {"words": 0, "gleu": 1}
-#: A word, with what is attached to it by apostrophes.
+#: A word, including parts after apostrophes.
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
 _APOSTROPHE = re.compile(r"['\u2019]")
 _BLANKS = re.compile(r"\s+")
@@ -39,7 +39,7 @@ class TextParameters(HeldOutParameters):
     """How similar the texts of m sources are to the truth."""
 
     similarity: Annotated[FloatArray, Axes("m", 0.0, 1.0)]
-    weight: Annotated[FloatArray, Axes("m")]  # how much each source counts
+    weight: Annotated[FloatArray, Axes("m")]  # weight of each source
     correlation: Correlation  # of errors given the truth
 
 
@@ -49,9 +49,11 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
 
     kind: str = "words"  # "words", "gleu" or "given"
     given: Callable[[Batch, Batch], FloatArray] | None = None  # texts, texts -> distances for the kind "given"
-    exact: bool = False  # whether words are compared as they are written
+    exact: bool = False  # whether words are compared without normalization
     write: bool = True  # whether a label may be a new text
-    unrelated: float = field(default=0.05, kw_only=True)  # before any vote, the similarity of short sentences
+    unrelated: float = field(
+        default=0.05, kw_only=True
+    )  # prior similarity of unrelated labels: that of short sentences
     parameter_class = TextParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
 
@@ -100,7 +102,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         rows, sources = np.nonzero(observed)
         said = labels[rows, sources].tolist()
         ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
-        place = np.lexsort((np.array([ranks[text] for text in said]), rows))  # whatever the order of the columns
+        place = np.lexsort((np.array([ranks[text] for text in said]), rows))  # independent of the order of the columns
         rows, sources = rows[place], sources[place]
         weight = np.maximum(parameters.weight, 1e-9) * discount_correlated(observed, parameters.correlation)
         weights, texts = weight[rows, sources], labels[rows, sources]
@@ -193,7 +195,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         same = next((vote for vote in heaviest if table.text(vote).tolist() == text.tolist()), None)
         return (table.spelled(text, heaviest[1:]), True) if same is None else (texts[same], False)
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: TextParameters) -> Summary:
         unknown = np.full(len(parameters.weight), np.inf)
@@ -223,7 +225,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
 # --- words ----------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2**14)  # a fit goes over its votes a dozen times; so many sentences take some twenty megabytes
+@lru_cache(maxsize=2**14)  # a fit reads its votes a dozen times; this many sentences take about twenty megabytes
 def plain_words(text: str) -> tuple[str, ...]:
     """Return the words of a text as they are compared: in small letters and without punctuation.
 
@@ -232,7 +234,7 @@ def plain_words(text: str) -> tuple[str, ...]:
     >>> plain_words("Don't stop, Ann!")
     ('dont', 'stop', 'ann')
     """
-    if text.isascii() and "'" not in text:  # the letters of others may change the words when they become small
+    if text.isascii() and "'" not in text:  # lowercasing may change the words in other alphabets
         return tuple(_WORD.findall(text.lower()))
     return tuple(_APOSTROPHE.sub("", word.lower()) for word in _WORD.findall(text))
 
@@ -253,7 +255,7 @@ def plain_spelling(text: str) -> tuple[str, ...]:
     gaps = [text[: found[0].start()], *gaps, text[found[-1].end() :] + " "] if found else []
     around = [
         ("", "") if gap == " " else _BLANKS.split(gap) for gap in gaps
-    ]  # what belongs to the word before, and to the one behind
+    ]  # parts of the previous word, and of the next one
     written = []
     for place, word in enumerate(found):
         before, behind = around[place], around[place + 1]
@@ -280,7 +282,7 @@ class WordTable:
 
     words: IntArray  # (k,) numbers
     starts: IntArray  # (texts + 1,) first word of each text
-    n_words: int  # how many different ones there are
+    n_words: int  # number of distinct words
     texts: Sequence[str]
     exact: bool
 

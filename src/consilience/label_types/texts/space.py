@@ -18,7 +18,7 @@ from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.texts.law import KINDS, TextLaw
 from consilience.lazy import pyarrow as pa
 
-#: Different words of random texts, and how many of them a text has.
+#: Vocabulary size of random texts, and how many words a text has.
 VOCABULARY, FEWEST, MOST = 2000, 6, 12
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 

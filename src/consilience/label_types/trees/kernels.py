@@ -64,10 +64,10 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
 
     Every contraction costs O(n x length of the cycle), and only the new node looks for its best head again.
     """
-    total = 2 * n + 1  # contracted nodes get numbers of their own, so that they can be opened again
+    total = 2 * n + 1  # contracted nodes get new numbers, so that they can be expanded again
     value = np.full((n + 1, n + 1), -np.inf)  # rows and columns are slots; a contracted node takes over a slot
-    source = np.zeros((n + 1, n + 1), dtype=np.int64)  # the token behind the tail of an edge between slots
-    target = np.zeros((n + 1, n + 1), dtype=np.int64)  # and the one behind its head
+    source = np.zeros((n + 1, n + 1), dtype=np.int64)  # the token at the tail of an edge between slots
+    target = np.zeros((n + 1, n + 1), dtype=np.int64)  # and the one at its head
     for h in range(n + 1):
         for d in range(1, n + 1):
             if h != d:
@@ -76,7 +76,7 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
                 target[h, d] = d
     alive = np.ones(n + 1, dtype=np.bool_)
     node_of = np.arange(n + 1)
-    parent = np.full(total + 1, -1)  # contracted node that a node is part of
+    parent = np.full(total + 1, -1)  # the contracted node that contains a node
     edge_source = np.zeros(total + 1, dtype=np.int64)  # the edge that enters each node
     edge_target = np.zeros(total + 1, dtype=np.int64)
     best = np.zeros(n + 1, dtype=np.int64)
@@ -86,7 +86,7 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
     mark = np.zeros(n + 1, dtype=np.int64)
     left, fresh, walk, current = n, n + 1, 0, 1
     while left > 1:
-        # Walk from any living slot; as each has a best head among the living, the walk ends in a cycle.
+        # Walk from any active slot. Each has a best head among the active slots, so the walk ends in a cycle.
         while not alive[current]:
             current += 1
         walk += 1
@@ -129,7 +129,7 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
             if other > 0:
                 value[keep, other] = leave
                 source[keep, other], target[keep, other] = source[leave_slot, other], target[leave_slot, other]
-                if parent[node_of[best[other]]] == fresh:  # its best head is part of the cycle, and stays the best
+                if parent[node_of[best[other]]] == fresh:  # its best head is part of the cycle and stays the best one
                     best[other] = keep
         value[keep, keep] = -np.inf
         node_of[keep] = fresh
@@ -142,7 +142,7 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
     top = node_of[last]
     edge_source[top] = source[0, last]
     edge_target[top] = target[0, last]
-    # Open the contracted nodes, latest first: the edge that enters one replaces the cycle's edge at the token it hits.
+    # Expand the contracted nodes, latest first. The edge into a node replaces the cycle's edge at the token it enters.
     for node in range(fresh - 1, n, -1):
         inside = edge_target[node]
         while parent[inside] != node:
@@ -332,7 +332,7 @@ def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.
                     kept = centers[start + node - 1]
                     step = kept
                     if rng.random() >= stays:
-                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its center
+                        step = int(rng.random() * (n - 1))  # among n - 1 tokens, without the token and its center
                         step += step >= min(node, kept)
                         step += step >= max(node, kept)
                     heads[start + node - 1] = step

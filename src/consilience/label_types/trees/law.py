@@ -32,23 +32,23 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 Heads = npt.NDArray[np.int16]
 
-#: Plausible wrong heads before any vote: two wrong votes coincide once in four times.
+#: Prior number of plausible wrong heads: one in four pairs of wrong votes coincides.
 PLAUSIBLE_HEADS = 4.0
-#: Common errors of two sources before any vote, which coincide as often as that.
+#: Prior number of common errors of two sources, which coincide at the same rate.
 BORROWED_ERRORS = 20.0
-#: Error rates are kept within these, so that no single vote decides for sure.
+#: Bounds of error rates, so that no single vote is decisive.
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
-#: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
+#: Least weight of a vote where votes are only weighted. It decides if nobody else votes.
 LEAST_WEIGHT = 0.01
-#: Agreement from which on two sources may be one, as far as coincidences are counted.
+#: With at least this agreement, two sources count as one when coincidences are counted.
 HARDLY_DIFFERENT = 0.9
-#: Sources whose triples are looked at: 455 of them.
+#: Sources whose triples are compared. They form 455 triples.
 MOST_SOURCES = 15
-#: How well K is known, as a share of it: heads do not attract each other exactly as in Ewens' law.
+#: Relative uncertainty of K, because wrong heads do not follow Ewens' law exactly.
 HEADS_ERROR = 0.1
-#: Rounds in which K and the difficulty are found from each other.
+#: Rounds that alternate between K and the difficulty.
 ROUNDS = 3
-#: Numbers of plausible wrong heads that are tried.
+#: Numbers of plausible wrong heads to try.
 HEADS = np.geomspace(1.05, 30.0, 60)
 #: Points of the difficulty of a token and their probabilities.
 NODES, PROBABILITY = difficulty_nodes()
@@ -60,15 +60,15 @@ class TreeParameters(Parameters):
 
     probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
     log_odds: Annotated[FloatArray, Axes("h m")]  # log-odds of a wrong head on a token of middle difficulty
-    # How far EM may move the log-odds apart: their standard deviation after the pair table
+    # Standard deviation of the log-odds after the pair table, which limits how far EM moves them
     spread: Annotated[FloatArray, Axes("h m", 0.0, infinite=True)]
     plausible: Annotated[FloatArray, Axes("h", 1.0 + 1e-6)]  # number of plausible wrong heads, above one
     difficulty: Annotated[FloatArray, Axes("h", 0.0)]  # standard deviation of the difficulty of tokens
-    # By how much the log-odds of a named head fall with the logarithm of its distance
+    # Decrease of the log-odds of a head with the logarithm of its distance
     nearness: Annotated[FloatArray, Axes("h")]
     middle: Annotated[FloatArray, Axes("h")]  # mean of that logarithm
     correlation: Annotated[FloatArray, Axes("h m m", 0.0, 1.0, symmetric=True)]  # of errors given the truth
-    weighted: bool = False  # whether votes on edges are simply weighted: the plain vote, and weights of the user
+    weighted: bool = False  # whether votes on edges are only weighted (the plain vote, and weights given by the user)
 
     @property
     def error(self) -> FloatArray:
@@ -140,7 +140,7 @@ class TreeLaw(Law):
 
     plausible_heads: float | None = None  # number K of plausible wrong heads, or None to learn it from the votes
     n_relations: int = 0  # how many relations edges may have; 0 if they have none
-    # Sources that hardly differ from another one, as a few of the votes show; one of them counts where coincidences do
+    # Sources that are nearly identical to another one in a few votes. One of them counts when coincidences are counted
     twins: tuple[int, ...] = ()
     parameter_class = TreeParameters
     rows: ClassVar[int] = 1 << 12
@@ -164,7 +164,7 @@ class TreeLaw(Law):
 
     @property
     def chance_cost(self) -> float:
-        return 1.0  # unrelated trees have hardly a head in common
+        return 1.0  # unrelated trees have hardly any head in common
 
     # --- level 0 ------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ class TreeLaw(Law):
         for prefix in ("", "gold_"):
             if f"{prefix}sentence_sums" in statistics:
                 same, tokens = statistics[f"{prefix}sentence_sums"][:2]
-                # A few sentences may agree by luck: tokens scatter at least as if they were independent.
+                # A few sentences may agree by luck, so tokens scatter at least as much as independent ones.
                 smooth = (same + 1.0) / (tokens + 2.0)
                 sums |= ratio_sums(statistics[f"{prefix}sentence_sums"], tokens * smooth * (1.0 - smooth), prefix)
         sums["agreement_votes"] = np.diag(sums["agreement_count"]).copy()
@@ -228,7 +228,7 @@ class TreeLaw(Law):
             plausible=np.full(1, heads),
             spread=(step * (1.0 - chance) / (error * (1.0 - error)))[None],
             difficulty=np.full(1, difficulty),
-            # Errors that all sources share come from hard tokens, which this law knows itself.
+            # Errors that all sources share come from hard tokens, which this law models itself.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0)[None],
         )
 
@@ -248,7 +248,7 @@ class TreeLaw(Law):
     def e_step(self, parameters: TreeParameters, prepared: tuple[Patterns, FloatArray]) -> Statistics:
         patterns, distance = prepared
         voted, correlation = patterns.votes >= 0, parameters.correlation[0]
-        # Sources of one group count as one: their agreement is not evidence, and wrong heads do not attract them.
+        # A group counts as one source, because agreement inside it is not evidence.
         together = discount_correlated(voted, correlation > 0.0)
         right, wrong, belief = _believe(parameters, 0, patterns, together)
         most = patterns.votes.max(axis=1, initial=-1)[:, None]
@@ -264,7 +264,7 @@ class TreeLaw(Law):
         nearness, middle = _nearness(statistics["distance"])
         log_odds, votes = parameters.log_odds[0], statistics["right"] + statistics["wrong"]
         spread = np.maximum(start.spread[0], 1e-3)
-        # The pair table has used most of what the votes tell.
+        # The pair table has already used most of the information in the votes.
         left, pull = unused_share(spread), 1.0 / spread**2
         for _ in range(3):
             rate = 1.0 / (1.0 + np.exp(-(log_odds + float(parameters.difficulty[0]) * NODES[:, None])))
@@ -302,7 +302,7 @@ class TreeLaw(Law):
         trees, heads = self._consensus(table, score, weights)
         named = table.heads == heads[:, None]
         length = np.repeat(table.lengths, table.lengths)
-        # Heads that nobody named share what is left.
+        # Heads without votes share the remaining probability.
         likely = np.where(named, chance, 0.0).max(axis=1, initial=0.0)
         likely = np.where(named.any(axis=1), likely, unseen / np.maximum(length - 1, 1))
         probability = np.where(length == 1, 1.0, np.clip(likely, 0.0, 1.0))
@@ -318,7 +318,7 @@ class TreeLaw(Law):
         """
         from consilience.label_types.trees.kernels import best_trees
 
-        heads = best_trees(table.heads, score.round(12), table.starts)  # sums differ with the order of the sources
+        heads = best_trees(table.heads, score.round(12), table.starts)  # sums depend on the order of the sources
         if self.n_relations == 0:
             return cut(heads, table.starts), heads
         counted = np.where(table.heads >= 0, np.repeat(weights, table.lengths, axis=0), 0.0)
@@ -344,7 +344,7 @@ class TreeLaw(Law):
             total += share * np.maximum(weight, LEAST_WEIGHT) * shared
         return total
 
-    # --- in shared words --------------------------------------------------------------------------------
+    # --- summaries for all label types ------------------------------------------------------------------
 
     def summary(self, parameters: TreeParameters) -> Summary:
         share = parameters.probability
@@ -355,7 +355,7 @@ class TreeLaw(Law):
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         cost, heads = self.summary(parameters).expected_cost, float(parameters.plausible[0])
-        # Two equal sources agree with probability (1 - cost)^2 + cost^2 / K: by how much K moves the cost.
+        # Two equal sources agree with probability (1 - cost)^2 + cost^2 / K, so the cost depends on K.
         by_heads = cost**2 / heads / np.maximum(2.0 * (1.0 - cost) - 2.0 * cost / heads, 0.3)
         cost_error = np.hypot(error * heads / (heads + 1.0), HEADS_ERROR * by_heads)
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
@@ -456,13 +456,13 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
     enough = both >= BORROWED_ERRORS / 2.0
     total = both[enough].sum()
     coincident = total * float(np.median(same[enough] / both[enough])) if total else 0.0
-    # On average, so many others vote on a token on which two do.
+    # The mean number of other votes on a token with two votes.
     others = round(float(sentence_sums[1].sum() / max(np.trace(sentence_sums[1]), 1.0))) - 2
     rate = float(np.median(agree[enough] / tokens[enough])) if total else 0.5
     ratio = _contradicting_agreement(HEADS, others, rate, difficulty)
     seen = (coincident + BORROWED_ERRORS * np.interp(PLAUSIBLE_HEADS, HEADS, ratio)) / (total + BORROWED_ERRORS)
     heads = HEADS[np.abs(ratio - seen).argmin()] if total else PLAUSIBLE_HEADS
-    # Nobody agrees less than by chance, which has one of K + 1 heads; up to two standard errors.
+    # Agreement is at least that of a random choice among K + 1 heads, up to two standard errors.
     rates = (agree + 1.0) / (tokens + 2.0)
     chance = float((rates + 2.0 * np.sqrt(rates / (tokens + 2.0))).min(initial=1.0))
     return float(max(heads, 1.0 / chance - 1.0))

@@ -20,7 +20,7 @@ from consilience.lazy import pyarrow as pa
 
 #: Numbers of tokens of random trees.
 FEWEST, MOST = 3, 12
-#: Strengths at which a vote is certainly wrong or right.
+#: Strengths at which a vote is certain to be wrong or right.
 WEAKEST, STRONGEST = -12.0, 25.0
 STEPS = 30
 #: The largest number of tokens whose heads fit the type.
@@ -108,7 +108,7 @@ class DependencyTrees(LabelSpace):
         """Return one tree per length, uniform among all trees with one root."""
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # with weight zero any tree can be the center
+        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # with weight zero, any tree is a center
         return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
@@ -145,7 +145,7 @@ class DependencyTrees(LabelSpace):
         Ties go to the nearer head, with the root as the farthest, so that the order of the sources does not matter.
         """
         counted = np.array(weights, dtype=np.float64)
-        for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # without weights any vote can be the label
+        for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # without weights, any vote is a label
             given = [column for column, cell in enumerate(votes[row]) if isinstance(cell, np.ndarray)]
             counted[row, given[:1]] = 1.0
         return self.law.weighted_trees(votes, counted)
