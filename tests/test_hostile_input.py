@@ -258,7 +258,7 @@ def test_records_without_a_value_are_refused_also_in_pieces(tmp_path):
     pq.write_table(pa.table({"item": [1, 2, 3], "a": empty, "b": empty}), tmp_path / "v.parquet")
     ran = run("label", tmp_path / "v.parquet", "-o", tmp_path / "out", "--engine", "local")
     assert ran.exit_code == 2
-    assert "Field 'stars' of the records: There is not a single vote" in ran.stderr
+    assert "Field 'stars' of the records: The table contains no votes" in ran.stderr
 
 
 @pytest.mark.parametrize("role", ["item", "judge"])

@@ -130,6 +130,7 @@ class LabelModel(Configurable):
     dependencies
         By default, the model looks for sources that share errors. If you name pairs of sources, these certainly share
         errors, and the model still looks for others. "none" assumes that all sources are independent given the truth.
+        The methods "majority" and "em" assume it, too, and ignore pairs.
     prior
         "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or one probability per
         label.
@@ -205,7 +206,7 @@ class LabelModel(Configurable):
                 votes = align_sources(votes, self.space, moments.sources, self.source_model_.names_given)
         elif hasattr(self, "source_model_"):
             raise UnsupportedError(
-                "This model was read from a file, which holds what was learned but not the sums to add to. "
+                "This model was loaded from a file, which does not contain the sums that partial_fit adds to. "
                 "Call fit(votes) with all votes."
             )
         partitions, names_given = self._partitions(votes, gold)
@@ -259,7 +260,7 @@ class LabelModel(Configurable):
         probabilities = self._infer(votes).posterior.probabilities
         if probabilities is None:
             raise UnsupportedError(
-                f"{type(self.space).__name__} has no finite list of labels, so no probabilities. "
+                f"{type(self.space).__name__} does not have a finite list of labels, so there are no probabilities. "
                 "Use confidence(votes) and posterior(votes).details, or FiniteMetric if there are few labels."
             )
         return probabilities
@@ -351,7 +352,7 @@ class LabelModel(Configurable):
         inference = self._infer(votes)
         known = read_gold(gold, self.space, len(inference.voted), as_votes(votes, self.space))
         if known is None:
-            raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
+            raise InvalidVotesError("score needs known labels, but gold contains none. Pass one label per item.")
         rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
         return self.space.score(self.space.as_batch(inference.posterior.labels[rows]), known.labels[rows, 0])
 

@@ -135,7 +135,9 @@ def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
     match value:
         case {"__array__": name, **rest} if not rest:
             if not isinstance(name, str) or name not in arrays:
-                raise ModelFormatError(f"The model file lacks the array {name!r:.60}; it is damaged.")
+                raise ModelFormatError(
+                    f"The model file is damaged: the array {name!r:.60} is missing. Save the model again."
+                )
             return arrays[name]
         case {"__list__": items, **rest} if not rest:
             return as_object_array(_merge(items, arrays))

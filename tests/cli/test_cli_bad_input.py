@@ -69,7 +69,7 @@ CASES = [
     (f"{LABEL} --field mood", "--field cannot be combined with --from table", "Leave it out"),
     (f"{LABEL} --outside clip", "--outside cannot be combined with --from table", "Leave it out"),
     (f"{LABEL} --unlisted below", "--unlisted 'below' is for rankings, not for Classes", "Leave it out"),
-    (f"{LABEL} --method em --depends ann,bob", "--method 'em' assumes independent sources", "--depends"),
+    (f"{LABEL} --method em --depends ann,bob", "--method em assumes independent sources", "Leave --depends out"),
     (f"{SCORES}:low..high", "'low..high' is not a range of numbers", "scores:0..100"),
     ("label votes.csv -o nowhere/out.csv", "no folder 'nowhere'", "Create it first"),
     ("label votes.csv -o out", "'out' has no file extension", ".csv"),

@@ -529,7 +529,7 @@ def test_wrong_cells_stop_or_abstain(votes):
     [
         (("--resume",), ("--resume requires --engine (local or dask)",)),
         (("--engine", "local", "--master", "local[2]"), ("--master requires --engine (spark)",)),
-        (("--engine", "spark", "--resume"), ("Spark commits its files", "--engine local or dask")),
+        (("--engine", "spark", "--resume"), ("does not work with Spark", "--engine local or dask")),
         (("--engine", "local", "--report", "page.html"), ("needs the votes in memory",)),
         (("--engine", "local", "--layout", "long"), ("one row per item", "convert")),
     ],

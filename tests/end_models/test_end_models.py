@@ -68,7 +68,7 @@ def test_a_fitted_label_model_is_used_as_it_is_and_weights_go_to_the_last_step_o
     fitted = fit_end_model(LogisticRegression(), X, votes, label_model=labels, unsure="keep")
     assert fitted.label_model is labels
     np.testing.assert_array_equal(labels.weight_, weight)
-    with pytest.raises(UnsupportedError, match="fitted already"):
+    with pytest.raises(UnsupportedError, match="already fitted"):
         fit_end_model(LogisticRegression(), X, votes, label_model=labels, gold=truth)
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     fitted = fit_end_model(pipeline, X, votes, space=cs.Classes(2))
@@ -109,7 +109,7 @@ def test_scores_and_points_are_learned_too_and_gradient_boosting_has_the_setting
     [
         ({"unsure": "maybe"}, "unsure='maybe' is unknown"),
         ({"unsure": "drop"}, "needs a limit"),
-        ({"unsure": "keep", "min_confidence": 0.5}, "min_confidence has no use"),
+        ({"unsure": "keep", "min_confidence": 0.5}, "min_confidence has no effect"),
         ({"min_confidence": 1.5}, "between 0 and 1"),
         ({"space": None}, "either space or label_model"),
         ({"label_model": cs.LabelModel(cs.Classes(2))}, "either space or label_model"),

@@ -196,7 +196,7 @@ EAST, NORTH = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
         ([0.0, 1.0], [EAST], None, "X has 2 items and y 1 labels"),
         ([0.0, 1.0], [EAST, None], None, "1 items with a label and a weight are too few for 1 covariates"),
         ([0.0, 1.0], [EAST, NORTH], [1.0, 0.0], "too few"),
-        ([0.0, 1.0], [None, None], None, "All labels of y are missing"),
+        ([0.0, 1.0], [None, None], None, "All labels in y are missing"),
         ([3.0, 3.0], [EAST, NORTH], None, "Column 0 of X is 3 for every item"),
         ([[0, 0], [1, 2], [2, 4]], [EAST, NORTH, EAST], None, "2 columns of X depend on each other"),
         ([0.0, np.nan], [EAST, NORTH], None, "X is nan in row 1, column 0"),
@@ -217,7 +217,7 @@ def test_a_label_off_the_manifold_is_refused_with_its_row_and_predictions_that_w
         GeodesicRegression(cs.Sphere(2)).fit([0.0, 1.0, 2.0], [EAST, None, [0.0, 2.0, 0.0]])
     assert caught.value.index == 2
     X, y, _, _ = curve(cs.Hyperbolic(2))
-    with pytest.raises(InvalidInputError, match=r"Row 1 of X lies so far"):
+    with pytest.raises(InvalidInputError, match=r"Row 1 of X is so far"):
         GeodesicRegression(cs.Hyperbolic(2)).fit(X, y).predict([0.0, 1e6])
     with pytest.raises(InvalidInputError, match="Use center=True"):
         GeodesicRegression(cs.Hyperbolic(2), center=False).fit(X + 1e6, y)

@@ -92,13 +92,13 @@ def test_votes_on_rankings_become_a_ranker_in_one_call(make):
         (np.zeros((3, 2, 2)), [[0, 1]] * 2, "3 sets and y 2 rankings"),
         (np.zeros((2, 2, 2)), [[0, 1], [0, 1, 2]], "Row 1 of y"),
         (np.zeros((2, 2, 2)), [[0, 0.5], [0, 1]], "Row 0 of y"),
-        (np.zeros((2, 2, 2)), [[-1, -1], [-1, -1]], "ranks no item"),
+        (np.zeros((2, 2, 2)), [[-1, -1], [-1, -1]], "All positions in y are missing"),
         (np.zeros((2, 2, 2)), [[0, -1], None], "two ranked items"),
         (np.zeros((2, 2)), [[0, 1]] * 2, "Set 0 of X has shape"),
         (np.full((2, 2, 2), np.nan), [[0, 1]] * 2, "X is nan in set 0, item 0, feature 0"),
         ([np.zeros((2, 2)), np.zeros((2, 3))], [[0, 1]] * 2, "Set 1 of X has shape"),
         (["ab"], [[0, 1]], "not numbers"),
-        ([], [], "no set"),
+        ([], [], "X is empty"),
     ],
 )
 def test_sets_that_are_none_are_refused(make, X, y, message):

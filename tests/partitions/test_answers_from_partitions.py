@@ -71,7 +71,7 @@ def test_only_short_lists_leave_a_chunk_and_items_that_are_not_there_are_named(t
     assert len(brought[1].key) == 200  # of 240
     with pytest.raises(InvalidVotesError, match=r"no item 'item 9999' in the votes\..*'item 0000'"):
         model.explain(noting, "item 9999")
-    with pytest.raises(UnsupportedError, match=r"k=500 items are asked for, and 2[0-9]{2} have a vote"):
+    with pytest.raises(UnsupportedError, match=r"k=500 is more than the 2[0-9]{2} items with a vote"):
         model.suggest(noting, 500)
 
 

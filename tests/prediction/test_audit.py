@@ -198,7 +198,7 @@ def test_slices_classes_shares_difference_and_labels_needed_add_up():
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ({"gold": [None] * 400}, ("gold holds none", "Label a few items by hand")),
+        ({"gold": [None] * 400}, ("gold contains none", "Label a few items by hand")),
         ({"weights": [1.0] * 3}, ("shape (3,) for 400 items",)),
         ({"weights": [-1.0] * 400}, ("weights[0] is -1.0", "one over a probability")),
         ({"weights": ["x"] * 400}, ("are not numbers",)),

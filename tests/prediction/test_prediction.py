@@ -305,7 +305,8 @@ def test_suggested_items_are_disputed_ones_by_id():
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 @pytest.mark.parametrize(
-    ("k", "message"), [*((k, "is not a number of items") for k in (0, -1, 2.5, True)), (21, "20 have a vote")]
+    ("k", "message"),
+    [*((k, "is not a number of items") for k in (0, -1, 2.5, True)), (21, "more than the 20 items with a vote")],
 )
 def test_a_number_of_suggestions_that_is_none_or_too_large_is_refused(k, message):
     votes, _ = panel(cs.Classes(2), [0.3, 0.5, 0.6], 20, 0)

@@ -152,7 +152,7 @@ def test_one_of_several_controls_is_chosen_by_name():
         ([], ["no tasks"]),
         ([{"id": 1, "mood": "good"}], ["task 0", "neither annotations nor predictions", "JSON-MIN"]),
         ([task(1), task(1)], ["task 1 twice"]),
-        ([task(1)], ["Nothing has been annotated"]),
+        ([task(1)], ["contains no answers"]),
         ([task(1, choice(1, "a", ground_truth=True))], ["There are no votes", "ground truth"]),
         ([task(8, annotation(1, result("brushlabels", {})))], ["Task 8", "'brushlabels'", "choices, pairwise"]),
         ([task(8, annotation(1, result("choices", {"choice": ["a"]})))], ["Task 8", "'annotator 1'", "no 'choices'"]),

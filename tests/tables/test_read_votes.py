@@ -125,7 +125,7 @@ def test_label_type_is_guessed_where_it_is_clear(cells, expected):
         ([[f"text {row} {source}" for source in range(3)] for row in range(10)], ["30 different texts", "Metric"]),
         ([[[1, 2, 3], [0, 5, 1]]], ["positions, tags or vectors", "space=Vectors(...)"]),
         ([["cat", [1, 2]]], ["mix", "list", "str"]),
-        ([[None, None]], ["not a single vote"]),
+        ([[None, None]], ["contains no votes"]),
         ([[1, "x", "y"], [2, "y", "y"]], ["int (1 by 'source_0')", "str ('x' by 'source_1')", "drop='NAME'"]),
         ([['[[1, 2, 31, 42, "car"]]', "[]"]], ["space=Boxes()"]),
     ],

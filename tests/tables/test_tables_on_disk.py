@@ -73,7 +73,7 @@ def parquet_bytes(table):
     [
         ("votes.xlsx", b"PK", ["as a spreadsheet", "Save it as CSV"]),
         ("votes.pdf", b"PK", ["'.pdf'", ".csv", ".parquet"]),
-        ("votes.csv", b"", ["is empty", "names at the top"]),
+        ("votes.csv", b"", ["is empty", "column names in the first row"]),
         ("votes.parquet", parquet_bytes(TABLE)[:-20], ["cannot be read as Parquet", "cut short"]),
         ("votes.parquet", b"item,ann\n", ["not a Parquet file", ".csv"]),
         ("votes.csv", parquet_bytes(TABLE), ["not text but Parquet", ".parquet"]),

@@ -162,7 +162,7 @@ def test_the_error_says_what_each_check_demands_and_what_was_raised(monkeypatch)
     with pytest.raises(LabelModelCheckError) as caught:
         check_label_model(Broken, cs.Classes(2))
     told = str(caught.value)
-    assert "misbehaves on Classes: 2 of 2 checks fail" in told
+    assert "fails 2 of 2 checks on Classes" in told
     assert "degenerate_votes_have_labels: one vote per item: KeyError: 'source 0'" in told
     assert "spam_is_ignored: KeyError was raised: 'source 0'" in told
     assert "Check that degenerate tables give one label per item, and no NaN for items with votes." in told

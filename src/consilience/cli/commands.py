@@ -82,7 +82,7 @@ EXAMPLES = (
 )
 HELP = """Combine noisy votes from many sources into one reliable label per item.
 
-Exit status: 0 on success, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+Exit status: 0 on success, 1 if labels were written but a finding is an error, 2 if the input was wrong.
 
 Completion in bash: eval "$(_CONSILIENCE_COMPLETE=bash_source consilience)"; with zsh_source and fish_source likewise.
 """

@@ -112,12 +112,14 @@ def label(
     is right; otherwise the expected share of the cost of guessing that is avoided); n_votes; agreement (the share of
     voters who gave the label, or how close they are to it; 1 is best).
 
-    Exit status: 0 on success, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+    Exit status: 0 on success, 1 if labels were written but a finding is an error, 2 if the input was wrong.
     """
     named = ((report, "the report"), (sources_out, "the sources"), (standings, "the leaderboard"), (save, "the model"))
     extra = [(path, what) for path, what in named if path is not None]
     if show is not None and report is None:
         raise click.UsageError("--show is for the report. Add --report page.html, or leave --show out.")
+    if method in ("majority", "em") and depends not in ((), ("none",)):
+        raise click.UsageError(f"--method {method} assumes independent sources. Leave --depends out.")
     if reading.engine and (report or standings):
         which = "--report" if report else "--standings"
         raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
@@ -302,7 +304,9 @@ def check_outputs(
     """Refuse, before any work, a target that labels cannot go to; return the output that leaves stdout to them."""
     target, force = writing.target, writing.force
     if writing.safe_csv and (reading.engine is not None or (target != STDOUT and file_format(target) != "csv")):
-        raise click.UsageError("--safe-csv is for labels in a CSV file. Leave it out, or give -o such a name.")
+        raise click.UsageError(
+            "--safe-csv is for labels in a CSV file. Leave it out, or give -o a name that ends in .csv."
+        )
     if reading.engine is not None:
         if target == STDOUT:
             raise click.UsageError("With --engine the labels go to a folder. Give -o its name, or leave --engine out.")

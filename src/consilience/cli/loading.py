@@ -437,8 +437,8 @@ def _rows(ids: list[Any], votes: Votes, name: str, output: Output | None = None)
     listed = ", ".join(map(repr, unmatched[:SHOWN])) + (", ..." if len(unmatched) > SHOWN else "")
     if unmatched and all(row is None for row in rows):
         raise FileFormatError(
-            f"None of the {len(unmatched)} items of {name!r} is among the votes on {len(votes)} items: {listed} there, "
-            f"{', '.join(map(repr, votes.items.tolist()[:SHOWN]))} here. Use the same ids in both files."
+            f"None of the {len(unmatched)} items of {name!r} is among the {len(votes)} items of the votes: {listed} "
+            f"there, {', '.join(map(repr, votes.items.tolist()[:SHOWN]))} here. Use the same ids in both files."
         )
     if unmatched and output is not None:
         count = f"{len(unmatched)} of {len(unmatched) + len({*rows} - {None})}"

@@ -239,7 +239,7 @@ def _reading(**given: Any) -> dict[str, Any]:
     ):
         if value and option == "--resume" and found.engine == "spark":
             raise click.UsageError(
-                "--resume: Spark commits its files by its own rules and does not continue a run. Label again with "
+                "--resume does not work with Spark, which cannot continue a stopped run. Label again with "
                 "--force, or use --engine local or dask, which write file by file."
             )
         if value and found.engine not in engines:

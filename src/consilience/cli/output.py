@@ -85,7 +85,9 @@ class Output:
     def beside(self, target: Path) -> Output:
         """Return the output that leaves stdout to the labels, where they go there."""
         if target == STDOUT and self.as_json:
-            raise click.UsageError("-o - and --json would both write to the standard output. Give the labels a file.")
+            raise click.UsageError(
+                "-o - and --json would both write to the standard output. Write the labels to a file."
+            )
         return replace(self, aside=target == STDOUT)
 
     @property

@@ -190,7 +190,7 @@ def _chosen(
         raise click.UsageError(f"Name an experiment, or {ALL}. --list shows them.")
     if ALL in names:
         if len(names) > 1:
-            raise click.UsageError(f"{ALL} is every experiment. Leave the other names out.")
+            raise click.UsageError(f"{ALL} runs every experiment. Leave the other names out.")
         skipped = {one.name: lacks for one in experiments.values() if (lacks := one.lacks(environment))}
         if skipped:
             output.note(f"skipped, see the end: {', '.join(skipped)}")

@@ -126,7 +126,9 @@ class GeodesicRegression(EndModel):
         points, present = _read_labels(y, self.space, len(predicted))
         weights = read_weights(sample_weight, len(predicted))[present]
         if not weights.sum() > 0:
-            raise InvalidInputError("sample_weight is zero for every item with a label. Pass some that count.")
+            raise InvalidInputError(
+                "sample_weight is zero for every item with a label. Pass at least one positive weight."
+            )
         geometry = self.space.geometry
         mean = geometry.means(points[None], (weights / weights.sum())[None]).points[0]
         error = float(weights @ geometry.distance(predicted[present], points) ** 2)
@@ -152,7 +154,7 @@ class GeodesicRegression(EndModel):
             points = self.space.geometry.exp(found.base, (covariates - self._anchor) @ found.velocities)
         for row in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
             raise InvalidInputError(
-                f"Row {row} of X lies so far from the items of the fit that its prediction overflows. "
+                f"Row {row} of X is so far from the fitted items that its prediction overflows. "
                 "Predict for covariates nearer to them."
             )
         return points
@@ -166,7 +168,7 @@ class GeodesicRegression(EndModel):
             velocity = path.lengths[0] / time * path.directions_there if path.lengths[0] > 0 else found.velocities
         if not (np.isfinite(point).all() and np.isfinite(velocity).all()):
             raise InvalidInputError(
-                f"X lies around {anchor:g}, so far from zero that the point at zero overflows. Use center=True."
+                f"X is around {anchor:g}, so far from zero that the point at zero overflows. Use center=True."
             )
         return point, velocity
 
@@ -203,7 +205,7 @@ def _read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolAr
         present = np.asarray(~np.isnan(numbers).all(axis=1))
     rows = np.flatnonzero(present)
     if len(rows) == 0:
-        raise InvalidInputError("All labels of y are missing. Pass some that are known.")
+        raise InvalidInputError("All labels in y are missing. Pass at least one label.")
     try:
         return space.as_batch(table[rows]), present
     except InvalidLabelError as error:

@@ -340,7 +340,7 @@ class DependencyParser(EndModel):
             if kept[index] and not is_null(heads)
         ]
         if not learned:
-            raise InvalidInputError("No sentence has a tree and a weight above zero. Pass some that do.")
+            raise InvalidInputError("No sentence has a tree and a weight above zero. Pass at least one such sentence.")
         tagged = all(sentence.tags != ["_"] * len(sentence.words) for sentence in learned)
         family = self._family(tagged)
         if self.words_seen is not None:
@@ -355,7 +355,7 @@ class DependencyParser(EndModel):
         sentences = [_sentence(sentence, index) for index, sentence in enumerate(X)]
         if self.tagged_ and (untagged := [i for i, one in enumerate(sentences) if one.tags == ["_"] * len(one.words)]):
             raise InvalidInputError(
-                f"Sentence {untagged[0]} has no tags, and this parser learned with tags. Pass (words, tags)."
+                f"Sentence {untagged[0]} has no tags, but this parser was trained with tags. Pass (words, tags)."
             )
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "parser"

@@ -52,7 +52,7 @@ def _read_sets(X: Any, n_features: int | None = None) -> ItemSets:
     remedy = "Pass an array (n_sets, n_items, n_features), or a list with one array (n_items, n_features) per set."
     parts = [as_numbers(part, "X", remedy) for part in X]
     if not parts:
-        raise InvalidInputError("X holds no set. Pass at least one.")
+        raise InvalidInputError("X is empty. Pass at least one set.")
     expected = n_features if n_features is not None else (parts[0].shape[1] if parts[0].ndim == 2 else None)
     for index, part in enumerate(parts):
         if part.ndim != 2 or part.shape[0] == 0 or part.shape[1] != expected or expected == 0:
@@ -93,7 +93,7 @@ def _read_positions(y: Any, sets: ItemSets) -> IntArray:
         found.append(np.maximum(given[:size], -1.0).astype(np.int64))
     positions = np.concatenate(found)
     if not (positions >= 0).any():
-        raise InvalidInputError("y ranks no item: all positions are missing. Pass some rankings that are known.")
+        raise InvalidInputError("All positions in y are missing. Pass at least one ranking.")
     return positions
 
 
@@ -114,7 +114,7 @@ class RankingModel(EndModel, ABC):
         weights = read_weights(sample_weight, len(sets))
         counted = (np.bincount(sets.owner, weights=positions >= 0, minlength=len(sets)) >= 2) & (weights > 0)
         if not counted.any():
-            raise InvalidInputError("No set has two ranked items and a weight above zero. Pass some that do.")
+            raise InvalidInputError("No set has two ranked items and a weight above zero. Pass at least one such set.")
         rows = counted[sets.owner] & (positions >= 0)
         sizes = np.bincount(sets.owner[rows], minlength=len(sets))[counted]
         kept = ItemSets(sets.features[rows], sizes.astype(np.int64), even=False)
@@ -152,7 +152,9 @@ class RankingModel(EndModel, ABC):
             else:
                 weights[index] = 0.0
         if not weights.sum() > 0:
-            raise InvalidInputError("No ranking of y orders two items with a weight above zero. Pass some that do.")
+            raise InvalidInputError(
+                "No ranking in y orders two items with a weight above zero. Pass at least one that does."
+            )
         return float(weights @ share / weights.sum())
 
     def _sets(self, X: Any) -> ItemSets:

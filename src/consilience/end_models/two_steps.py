@@ -110,7 +110,7 @@ def fit_end_model(
         labels_from.fit(table, gold=gold)
     elif gold is not None:
         raise UnsupportedError(
-            "label_model is fitted already, so gold would be ignored. Fit it with gold, or pass a new one."
+            "label_model is already fitted, so gold would be ignored. Fit it with gold, or pass a new one."
         )
     belief = labels_from.posterior(table)
     soft = bool(getattr(model, "takes_probabilities", False))
@@ -144,10 +144,10 @@ def _check(model: Any, unsure: str, min_confidence: float) -> None:
     if unsure == "drop" and min_confidence == 0:
         raise UnsupportedError("unsure='drop' needs a limit. Pass min_confidence, such as 0.5.")
     if unsure == "keep" and min_confidence > 0:
-        raise UnsupportedError("unsure='keep' keeps all items, so min_confidence has no use. Pass unsure='drop'.")
+        raise UnsupportedError("unsure='keep' keeps all items, so min_confidence has no effect. Pass unsure='drop'.")
     if unsure == "weight" and not getattr(model, "takes_probabilities", False) and not _takes_weights(model):
         raise UnsupportedError(
-            f"{name} takes no sample weights. Use unsure='drop' with min_confidence=0.5, say, or unsure='keep'."
+            f"{name} takes no sample weights. Use unsure='drop' with min_confidence=0.5, for example, or unsure='keep'."
         )
 
 

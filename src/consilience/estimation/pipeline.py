@@ -71,7 +71,6 @@ COMPARED_ITEMS = 200
 #: Labels on a continuous scale differ if their distance exceeds this share of the median distance between two votes.
 DIFFERENT_SHARE = 0.1
 NAMED_PRIORS = ("auto", "uniform", "gibbs")
-INDEPENDENT_METHODS = ("majority", "em")
 
 
 @runtime_checkable
@@ -149,10 +148,6 @@ def learn(
         raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
     sources = moments.sources
     pairs = read_dependencies(dependencies, sources)
-    if pairs and method in INDEPENDENT_METHODS:
-        raise UnsupportedError(
-            f"method={method!r} assumes independent sources, so it cannot use dependencies=. Leave one of the two out."
-        )
     dependent = np.zeros((len(sources), len(sources)), dtype=bool)
     for left, right in pairs:
         dependent[sources.index(left), sources.index(right)] = True
@@ -335,7 +330,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     if method == "labelled":
         if not request.n_gold:
             raise InvalidVotesError(
-                "method='labelled' learns from known labels and none were given. "
+                "method='labelled' learns from known labels, but none were given. "
                 "Pass gold= with a few of them, or use method='auto'."
             )
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False

@@ -490,7 +490,7 @@ class Law(ABC):
             )
         if method == "em" and not has_votes:
             raise UnsupportedError(
-                "method='em' goes through the votes again and moments alone do not suffice. "
+                "method='em' needs several passes over the votes, so moments alone are not enough. "
                 "Call fit(votes), or use method='auto'."
             )
 

@@ -103,7 +103,7 @@ class VotePartitions(ABC):
         try:
             total = next(results)
         except StopIteration:
-            raise InvalidVotesError("There are no votes: no chunk holds a single item.") from None
+            raise InvalidVotesError("There are no votes: all chunks are empty.") from None
         for result in results:
             total = total + result
         return total

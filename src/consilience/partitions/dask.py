@@ -111,7 +111,7 @@ class DaskPartitions(ReadPartitions):
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the workers, as a tree."""
         if not self.parts:
-            raise InvalidVotesError("There are no votes: no partition holds a single item.")
+            raise InvalidVotesError("There are no votes: all partitions are empty.")
         self.check_ids()
         level = self._each(partial(self.reader.run, function))
         while len(level) > 1:

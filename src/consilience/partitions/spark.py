@@ -176,7 +176,7 @@ class SparkPartitions(ReadPartitions):
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
         total = self._total(function)
         if not total:
-            raise InvalidVotesError("There are no votes: no partition holds a single item.")
+            raise InvalidVotesError("There are no votes: all partitions are empty.")
         return pickle.loads(total)
 
     def _total(self, function: Callable[[Part], Any]) -> bytes:

@@ -152,7 +152,7 @@ def audit(
     `refit` learns again from other known labels. It is called if the model learned from some of those given here.
     """
     if gold is None:
-        raise InvalidVotesError("An audit needs known labels and gold holds none. Label a few items by hand first.")
+        raise InvalidVotesError("An audit needs known labels, but gold contains none. Label a few items by hand first.")
     encoded = encode(votes, space)
     rows = np.flatnonzero(votes.observed.any(axis=1))
     weight = _weights(weights, len(votes))
@@ -160,7 +160,7 @@ def audit(
     known = np.flatnonzero(is_known[rows])
     if len(known) == 0:
         raise InvalidVotesError(
-            "No item has a known label, a vote and a weight. Label items by hand that model.suggest(votes, k) names."
+            "No item has a known label, a vote and a weight. Label the items that model.suggest(votes, k) returns."
         )
     slices = _slices(by, len(votes))
     voted, truth, weight = encoded[rows], gold.labels[rows[known], 0], weight[rows[known]]

@@ -73,7 +73,7 @@ def suggest(
 
     peaks: _Peaks = total(lambda part: part.peaks)
     if k > peaks.items:
-        raise UnsupportedError(f"k={k} items are asked for, and {peaks.items} have a vote. Ask for fewer.")
+        raise UnsupportedError(f"k={k} is more than the {peaks.items} items with a vote. Ask for fewer.")
     n_drawn = 0 if purpose == "learn" else int(k) if purpose == "audit" else (int(k) + 1) // 2
     items, probability = np.zeros(0, dtype=object), np.zeros(0)
     if n_drawn:

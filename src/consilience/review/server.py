@@ -43,7 +43,7 @@ def listen(port: int = 0) -> socket.socket:
     except OSError:
         place.close()
         raise UnsupportedError(
-            f"Port {port} is in use. Choose another one with --port, or leave it out for any that is free."
+            f"Port {port} is in use. Choose another one with --port, or leave it out to use any free port."
         ) from None
     return place
 

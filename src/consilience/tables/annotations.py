@@ -155,7 +155,7 @@ def by_annotator(source: Any, ending: str = "") -> dict[Any, Any]:
 def question(found: Mapping[str, Any], field: str | None) -> str:
     """Return the question that was asked for, or the only one; `found` has their names, and what each is."""
     if not found:
-        raise FileFormatError("Nothing has been annotated: there is no answer. Export annotated items.")
+        raise FileFormatError("The export contains no answers. Export annotated items.")
     listed = ", ".join(f"{name!r} ({kind})" if isinstance(kind, str) else repr(name) for name, kind in found.items())
     if field is None and len(found) > 1:
         raise FileFormatError(f"There are several questions: {listed}. Choose one with field={next(iter(found))!r}.")

@@ -107,7 +107,7 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
         return _read_sheet(source)
     kind = file_format(source)
     if source.stat().st_size == 0:
-        raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
+        raise FileFormatError(f"{name!r} is empty. It should contain a table with column names in the first row.")
     if kind in _MAGIC:
         table = _read_binary(source, kind)
     elif kind == "jsonl":
@@ -244,7 +244,7 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     except csv.Error as error:
         raise FileFormatError(f"{name!r}, line {reader.line_num}: {error}. Check the quotes in that line.") from None
     if not rows:
-        raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
+        raise FileFormatError(f"{name!r} is empty. It should contain a table with column names in the first row.")
     header, *body = rows
     columns = {}
     for place, title in enumerate(header):

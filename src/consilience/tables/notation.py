@@ -321,7 +321,7 @@ def guess_space(votes: Votes) -> Guess:
     cells = votes.labels[votes.observed]
     if len(cells) == 0:
         raise FileFormatError(
-            "There is not a single vote, so the label type cannot be guessed. Check which columns hold votes."
+            "The table contains no votes, so the label type cannot be guessed. Check which columns hold votes."
         )
     if cells.ndim > 1:
         return _of_lists(list(cells))

@@ -168,7 +168,7 @@ def ranking_groups(rankings: Any, votes: Any = None, *, levels: int = LEVELS) ->
     ([2, 0, 1, 0, 1], [3, 2], [0, 1, 2, 3, 4])
     """
     if levels < 2:
-        raise UnsupportedError(f"levels={levels} leaves no order. Use 2 or more.")
+        raise UnsupportedError(f"levels={levels} does not leave an order. Use 2 or more.")
     relevance: list[int] = []
     rows: list[int] = []
     sizes: list[int] = []

@@ -87,7 +87,7 @@ def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0
     if failures:
         count = f"{len(failures)} of {len(LABEL_MODEL_CHECKS)} checks"
         found = "\n".join(failures)
-        raise LabelModelCheckError(f"The model misbehaves on {type(space).__name__}: {count} fail.\n{found}")
+        raise LabelModelCheckError(f"The model fails {count} on {type(space).__name__}.\n{found}")
 
 
 def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = None) -> Any:

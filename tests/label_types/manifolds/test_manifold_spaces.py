@@ -21,12 +21,12 @@ def simulated(space, n=120, weights=(40.0, 15.0, 15.0, 8.0, 4.0), seed=0):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: cs.Hyperbolic(0), "d=0 is not a whole number of 1 or more"),
+        (lambda: cs.Hyperbolic(0), "d=0 is not a positive whole number"),
         (lambda: cs.Hyperbolic(2, curvature=1.0), "curvature=1 is not negative.*use Sphere for"),
         (lambda: cs.Hyperbolic(2, curvature="flat"), "curvature='flat' is not a number"),
         (lambda: cs.Hyperbolic(2, noise="none"), "noise='none' is unknown. Use 'wrapped' or 'riemannian'"),
         (lambda: cs.Hyperbolic(2, coordinates="disc"), "coordinates='disc' is unknown"),
-        (lambda: cs.Sphere(1.5), "d=1.5 is not a whole number"),
+        (lambda: cs.Sphere(1.5), "d=1.5 is not a positive whole number"),
         (lambda: cs.SPD(2, metric="euclidean"), "metric='euclidean' is unknown"),
     ],
 )

@@ -126,7 +126,7 @@ def test_known_trees_that_agree_change_little_and_those_of_all_sentences_decide(
     true = [1.0 - uas(votes.labels[:, a], truth) for a in range(4)]
     np.testing.assert_allclose(fit(votes, truth).expected_cost_, true, atol=0.02)
     np.testing.assert_allclose(fit(votes, truth, method="labelled").expected_cost_, true, atol=0.08)
-    with pytest.raises(InvalidVotesError, match="learns from known labels and none were given"):
+    with pytest.raises(InvalidVotesError, match="learns from known labels, but none were given"):
         fit(votes, method="labelled")
 
 

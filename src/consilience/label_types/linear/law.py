@@ -108,7 +108,7 @@ class LinearLaw(Law):
         super().check_method(method, has_votes=has_votes)
         if self.gauge == "quantile" and not has_votes:
             raise UnsupportedError(
-                "gauge='quantile' needs the votes; moments alone do not suffice. "
+                "gauge='quantile' needs the votes; moments alone are not enough. "
                 "Call fit(votes), or use gauge='linear'."
             )
 

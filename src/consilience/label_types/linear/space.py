@@ -157,7 +157,8 @@ class Scores(_LinearSpace):
             raise InvalidLabelError(f"gauge={self.gauge!r} is unknown. Use 'auto', 'linear' or 'quantile'.")
         if self.gauge == "quantile" and not (self.mean is None and self.variance is None):
             raise InvalidLabelError(
-                "gauge='quantile' uses the scale of the sources, which contradicts mean= and variance=. Leave one out."
+                "gauge='quantile' uses the scale of the sources, which contradicts mean= and variance=. "
+                "Leave out one of the two."
             )
         if self.clip and self.range is None:
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")

@@ -111,7 +111,7 @@ class GeometricSpace(LabelSpace):
 def checked_size(name: str, value: Any) -> int:
     """Return a positive integer, or raise an error."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a whole number of 1 or more.")
+        raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a positive whole number.")
     return int(value)
 
 

@@ -69,7 +69,7 @@ class Metric(LabelSpace):
                 "candidates is empty. Give at least one label, or leave it out to choose among votes."
             )
         if vectorized is not None and not isinstance(vectorized, bool):
-            raise UnsupportedError(f"vectorized={vectorized!r:.60} is unknown. Use True, False, or None to find out.")
+            raise UnsupportedError(f"vectorized={vectorized!r:.60} is unknown. Use True, False, or None to detect it.")
         fields = {"function": function, "candidates": chosen, "embedding": embed, "vectorized": vectorized}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
