@@ -162,9 +162,8 @@ class Summary:
     columns: Mapping[str, Annotated[npt.NDArray[Any], Axes("m", infinite=True, missing=True)]] = field(
         default_factory=dict
     )
-    effective_range: tuple[float, float] | None = (
-        None  # bounds on the effective number of sources, where no estimate exists
-    )
+    # Bounds on the effective number of sources, where no estimate exists
+    effective_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -340,9 +340,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             return replace(self._of_costs(np.full(m, 0.5 * chance)), weight=np.ones(m))
         if self._is_listed:
             found = self._of_costs(chance * (1.0 - quality), chance)
-            if m > 1 and not request.prior_is(
-                "gibbs"
-            ):  # nothing can be learned about a single source, so its votes are the labels
+            if m > 1 and not request.prior_is("gibbs"):  # nothing can be learned about a single source
                 found = replace(found, listed=self.listed, listed_costs=self.listed_costs)
             return replace(found, correlation=hypothesis.correlation)
         _, own, _, power = self._units(statistics)

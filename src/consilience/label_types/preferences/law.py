@@ -86,9 +86,7 @@ class BradleyTerryParameters(JudgeTraits, Parameters):
     cycles: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]  # share of triples that form a cycle
     # Share of pairs shown in both orders whose answer changed with the order
     order_flips: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]
-    run_correlation: Annotated[float, Axes("", 0.0, 1.0)] = (
-        0.0  # correlation between answers of one judge to one question
-    )
+    run_correlation: Annotated[float, Axes("", 0.0, 1.0)] = 0.0  # between answers of one judge to one question
     effective_judges: tuple[float, float] = (0.0, 0.0)  # bounds on the effective number of independent judges
     per_prompt: bool = True  # whether there were many small groups of items rather than one arena
     equal: bool = False  # whether all judges have one discrimination and no position bias

@@ -176,9 +176,7 @@ def pair_posterior_gibbs(
                         top = max(top, weight[place + 1])
                     for place in range(size):
                         weight[place] = math.exp(weight[place] - top)
-                for place in range(
-                    1, size
-                ):  # cumulative weights: item stands before rest[place] with share weight[place]
+                for place in range(1, size):  # cumulative: item stands before rest[place] with share weight[place]
                     weight[place] += weight[place - 1]
                 if sweep >= burn:
                     scale = 1.0 / weight[size - 1]

@@ -479,9 +479,7 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
     curve = parameters.curve
     quality = curve.quality(weight)
     seen, who = observed, None
-    if len(observed) > 1 and few_votes(
-        observed
-    ):  # only the voters of each item, because systems of all sources would be large
+    if len(observed) > 1 and few_votes(observed):  # only the voters: systems of all sources would be large
         who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
         seen = np.take_along_axis(observed, who, axis=1)
     # Ratio of the weight of a vote in the best linear prediction to its weight if all sources were independent. The

@@ -51,9 +51,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
     given: Callable[[Batch, Batch], FloatArray] | None = None  # texts, texts -> distances for the kind "given"
     exact: bool = False  # whether words are compared without normalization
     write: bool = True  # whether a label may be a new text
-    unrelated: float = field(
-        default=0.05, kw_only=True
-    )  # prior similarity of unrelated labels: that of short sentences
+    unrelated: float = field(default=0.05, kw_only=True)  # before any vote: the similarity of short sentences
     parameter_class = TextParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
 
