@@ -344,17 +344,20 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
                 found = replace(found, listed=self.listed, listed_costs=self.listed_costs)
             return replace(found, correlation=hypothesis.correlation)
         _, own, _, power = self._units(statistics)
-        raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
+        # The cost is not linear in the quality near one, so its slope is taken over the error of the quality.
+        step = np.minimum(hypothesis.spread, 1.0)
+        raised = np.tanh(hypothesis.u + np.multiply.outer([0.0, -1.0, 1.0], step))
+        quality = np.sign(raised) * np.abs(raised) ** (1.0 / power)
         # The truth scatters like the votes of good sources. Noise widens the votes of bad ones.
-        truth = float(np.average(own, weights=np.clip(quality, 0.01, 1.0) ** 8)) if m else 1.0
+        truth = float(np.average(own, weights=np.clip(quality[0], 0.01, 1.0) ** 8)) if m else 1.0
         cost = np.maximum((own + truth) / 2.0 - quality * np.sqrt(own * truth), 1e-6 * truth)
-        slope = np.sqrt(own * truth) * np.abs(quality) / (power * np.maximum(np.abs(raised), 0.05))
         # Between own * (1 - q^2) / 2, where errors are added to the truth, and own * (1 - q), where votes replace it.
-        gauge = own * (1.0 - quality) ** 2 / 4.0
+        gauge = own * (1.0 - quality[0]) ** 2 / 4.0
         *turned, unrelated = self._in_cost_units(np.append(cost, truth))
-        unit = turned / np.maximum(cost, 1e-300)
-        found = self._of_costs(np.array(turned), unit * slope, unit * gauge)
-        return replace(found, correlation=hypothesis.correlation, chance=float(unrelated))
+        found, low, high = np.reshape(turned, cost.shape)
+        slope = (low - high) / np.maximum(raised[2] - raised[1], 1e-12)
+        parameters = self._of_costs(found, slope, found / np.maximum(cost[0], 1e-300) * gauge)
+        return replace(parameters, correlation=hypothesis.correlation, chance=float(unrelated))
 
     def _of_costs(
         self, cost: FloatArray, slope: FloatArray | float = 0.0, gauge_error: FloatArray | float = 0.0
