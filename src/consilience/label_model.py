@@ -117,7 +117,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 class LabelModel(Configurable):
-    """Learn how far each source can be trusted, and combine the votes on each item into one label.
+    """Estimate how reliable each source is, and combine the votes on each item into one label.
 
     Parameters
     ----------

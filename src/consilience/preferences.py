@@ -1,4 +1,4 @@
-"""What a model of `Preferences` says about the items that were compared."""
+"""Standings of the items that a model of `Preferences` compares."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rank aggregation with given weights: Kemeny, Borda, Copeland.
 
-To learn how far each source can be trusted, use ``LabelModel(Rankings(...))``.
+To estimate how reliable each source is, use ``LabelModel(Rankings(...))``.
 """
 
 from __future__ import annotations

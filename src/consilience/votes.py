@@ -62,7 +62,7 @@ class Votes:
     abstain
         The value that stood for an abstention in the input, if the caller named one.
     names_given
-        False if the source names were made up.
+        False if the source names were generated.
     spelling
         Type of the labels before they were stored as codes of a label space. Predictions have this type.
     repeated_pairs

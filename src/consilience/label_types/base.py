@@ -53,8 +53,8 @@ class Unit:
 class LabelSpace(ABC):
     """A set of labels with a distance.
 
-    A new label type writes `distance` and `random`; every other method has a default that works from these two, and
-    may be sharpened. Subclasses are frozen dataclasses and final. A *batch* is an array whose first axis is the item:
+    A new label type implements `distance` and `random`. Every other method has a default based on these two, and can
+    be overridden. Subclasses are frozen dataclasses and final. A *batch* is an array whose first axis is the item:
     ``(n, *label_shape)``, or ``(n,)`` objects for labels without a fixed shape.
 
     Examples

@@ -1,4 +1,4 @@
-"""Labeling functions: sources of votes that are written in Python, or made from what is at hand."""
+"""Labeling functions: sources of votes written in Python, or built from models, columns and annotations."""
 
 from consilience.labeling.applying import Answers, Applied, Fault, apply, apply_to_chunk, apply_with_faults
 from consilience.labeling.functions import LabelingFunction, Preprocessor, labeling_function, once, preprocessor

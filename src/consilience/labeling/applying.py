@@ -59,7 +59,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Fault:
-    """On how many rows a function has no vote because it failed, and the first of them with the text of its error.
+    """The number of rows without a vote because the function failed, and the first of them with its error.
 
     Examples
     --------
@@ -74,10 +74,10 @@ class Fault:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The votes of one function on some rows, and what went wrong, if anything did.
+    """The votes of one function on some rows, and its faults.
 
-    Labels are codes where the space has them; `spelling` is their type before. Where the function abstains or failed,
-    `observed` is False.
+    Labels are codes if the space has codes, and `spelling` is their original type. `observed` is False where the
+    function abstains or failed.
 
     Examples
     --------
@@ -106,33 +106,32 @@ def apply(
 ) -> Votes:
     """Return the votes of labeling functions on every row of the data.
 
-    `consilience.partitions.apply_frame` does so on a Dask or Spark dataframe, and `apply_to` writes the votes on data
-    in files to files.
+    For a Dask or Spark dataframe, use `consilience.partitions.apply_frame`. `apply_to` reads files and writes the votes
+    to files.
 
     Parameters
     ----------
     functions
-        One or several: made by `labeling_function` or one of `consilience.labeling`, plain functions of a
-        row, or labeling functions of snorkel.
+        One or several functions: made by `labeling_function` or another function of `consilience.labeling`,
+        plain functions of a row, or labeling functions of snorkel.
     data
         A pandas, polars or Arrow table, a dict of columns, an array, a list, a generator, or the path of a
         Parquet file or of a folder of them. Files and generators are read in pieces.
     space
-        What a label is. Labels are checked against it as they come, and classes take one byte per vote.
-        Among whole numbers -1 abstains, unless it is a label of the space; None and NaN always do.
+        The label type. Labels are checked as they are returned, and classes take one byte per vote. Among
+        whole numbers, -1 abstains unless it is a label of the space; None and NaN always do.
     item
-        The column that holds the item ids; rows are counted if not given.
+        The column of item ids; by default rows are numbered.
     on_error
-        "raise" stops at the first row on which a function fails; with "abstain" it has no vote there, and a
-        warning counts such rows. A vectorized function then abstains on the whole chunk. `apply_with_faults` returns
-        the counts.
+        "raise" stops at the first row on which a function fails. With "abstain", the function abstains there (a
+        vectorized one on the whole chunk), and a warning counts such rows. `apply_with_faults` returns the counts.
     n_jobs
         Number of processes; -1 for one per processor.
     progress
         Whether to show a bar on stderr; by default on a terminal, if it takes more than two seconds.
     chunk_rows
-        Rows handed to a vectorized function at once; also how many are in memory at once, where the data
-        is not.
+        Rows passed to a vectorized function at a time, and rows in memory at a time if the data are read in
+        pieces.
 
     Examples
     --------

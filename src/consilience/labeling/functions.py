@@ -23,9 +23,9 @@ _creating: dict[int, threading.RLock] = {}
 
 @dataclass(eq=False)
 class once:  # noqa: N801 - it is used like a function
-    """A resource that each process which applies a function makes for itself by calling `factory`, once.
+    """A resource that each process creates for itself, by calling `factory` once.
 
-    For what is slow to load, large to send or cannot be sent: models, connections, open files.
+    Use it for objects that are slow to load, large, or impossible to send: models, connections, open files.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class once:  # noqa: N801 - it is used like a function
     factory: Callable[[], Any]
 
     def value(self) -> Any:
-        """Return what the factory made in this process."""
+        """Return the object that the factory created in this process."""
         process = os.getpid()
         with _creating.setdefault(process, threading.RLock()):
             made = self.__dict__.get("_made")
@@ -89,8 +89,8 @@ def preprocessor(
 ) -> Any:
     """Turn a function of a row into a step before labeling functions: ``labeling_function(pre=[...])``.
 
-    It returns what the functions shall see: the row with more attributes, or anything else. What it returned for a row
-    is remembered, so that several functions share the work; ``memoize=False`` forgets it.
+    It returns what the functions receive: the row with more attributes, or anything else. The result for each row is
+    cached, so that several functions share the work; ``memoize=False`` turns this off.
 
     Examples
     --------
@@ -191,14 +191,14 @@ def labeling_function(
     Parameters
     ----------
     function
-        Takes one row and returns a label, or None to abstain. A row of a frame has its cells as
-        attributes and as items, ``row.text`` and ``row["text"]``; a list or a generator hands over its
-        elements as they are.
+        Takes one row and returns a label, or None to abstain. The cells of a row of a frame are
+        attributes and items, ``row.text`` and ``row["text"]``. Elements of a list or a generator are
+        passed unchanged.
     name
-        Name of the source; that of the function if not given.
+        Name of the source; by default that of the function.
     resources
-        Passed to the function as keyword arguments, as they are; `once` marks those that each process
-        makes for itself.
+        Passed to the function as keyword arguments. `once` marks resources that each process creates for
+        itself.
     vectorized
         Whether the function takes a batch of rows, in the type of the data (a pandas, polars or Arrow
         table, a dict of arrays, a list), and returns one label per row, with None, NaN or null where it
@@ -206,7 +206,7 @@ def labeling_function(
     abstain
         A value that means "abstains", in addition to None and NaN, for example -1.
     pre
-        Functions through which each row goes first, in this order; see `preprocessor`. Their rows may be changed.
+        Functions applied to each row first, in this order; see `preprocessor`. They may change the row.
 
     Examples
     --------

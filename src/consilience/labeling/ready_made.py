@@ -26,7 +26,7 @@ from consilience.tables.frames import Column, as_frame, columns_of, is_frame, mi
 def from_column(
     column: str, name: str | None = None, *, abstain: Any = None, ranks: str | None = None
 ) -> LabelingFunction:
-    """Return a source whose vote stands in a column: a class, a score, anything; null and `abstain` abstain.
+    """Return a source whose vote is the value of a column, such as a class or a score; null and `abstain` abstain.
 
     With `ranks` "largest first" or "smallest first", a cell holds one number per thing to be ranked, and the vote is
     the ranking by these numbers.
@@ -162,7 +162,7 @@ def _where(mask: BoolArray, label: Any) -> Column:
 def from_annotations(
     annotations: Any, item: str | None = None, name: str = "annotations", *, label: str = "label"
 ) -> LabelingFunction:
-    """Return a source that says of an item what was said of it before, and abstains on others.
+    """Return a source that votes for existing annotations, and abstains on items without one.
 
     Annotations are a mapping from item id to label, or a frame with one row per item. `item` names the column of ids,
     of the data and of the frame; `label` names the column of the frame that holds the labels.
@@ -211,12 +211,12 @@ def from_model(
     soft: bool = False,
     classes: Sequence[Any] | None = None,
 ) -> LabelingFunction:
-    """Return a source that votes what a fitted model predicts: anything with `predict` or `predict_proba`.
+    """Return a source that votes for the predictions of a fitted model with `predict` or `predict_proba`.
 
-    One column is handed over as a one-dimensional array (of texts, say), several as a table. Rows in which a column is
-    null are not shown to the model; it abstains there. With `predict_proba` and `classes_`, as in scikit-learn, it
-    abstains where the largest probability is below `at_least`, or votes rows of probabilities (`soft`, for
-    ``Classes``), whose order `classes` gives where it is not that of the model.
+    One column is passed as a one-dimensional array, such as an array of texts, and several as a table. The source
+    abstains on rows in which a column is null. With `predict_proba` and `classes_`, as in scikit-learn, it abstains
+    where the largest probability is below `at_least`, or with `soft` it votes rows of probabilities (for ``Classes``).
+    `classes` gives their order if it is not that of the model.
 
     Examples
     --------

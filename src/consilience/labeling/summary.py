@@ -32,7 +32,7 @@ EQUAL = 1e-12
 def buckets(votes: Any, gold: Any, function: str, space: LabelSpace | None = None) -> dict[tuple[Any, Any], IntArray]:
     """Return the rows in which an item of each known label got each vote of one source; None where it abstains.
 
-    `gold` holds one known label per item, None where it is unknown. The votes for a wrong label are those to look at.
+    `gold` holds one known label per item, None where it is unknown. Votes for a wrong label show what to improve.
     `space` is needed where names are stored as codes, as `apply` does if it is told the space.
 
     Examples
@@ -63,27 +63,27 @@ def summarize(
     ================  ============================================================================
     votes, coverage   items it votes on, and their share
     overlaps          share of items on which it votes and another source does, too
-    conflicts         share of items on which it votes and another source says something else
+    conflicts         share of items on which it votes and another source votes otherwise
     cost_to_others    mean cost between its vote and another source's on the same item
-    labels            how many different labels it votes
-    polarity          which ones, where the space is finite and they are few
+    labels            number of different labels it votes for
+    polarity          these labels, if the space is finite and they are few
     known, true_cost  votes on items of known label, and their mean cost to it (with `gold`)
     accuracy          share of them that are right, for finite spaces (with `gold`)
     ================  ============================================================================
 
-    Where nothing can be said, the cell is None.
+    Unknown values are None.
 
     Parameters
     ----------
     votes
-        Whatever `LabelModel.fit` takes. Of partitions, sums travel and votes do not; the numbers are the same, but
+        Anything that `LabelModel.fit` accepts. For partitions, only sums are transferred. The numbers are the same, but
         a source with more than 10,000 different labels has no count of them.
     space
-        What a label is, and what it costs to be wrong. Without it labels are equal or not, at a cost of 0 or 1.
+        The label type, which defines the cost of an error. Without it, equal labels cost 0 and others 1.
     gold
         Known labels of some items, as for `LabelModel.fit`; needs `space`. Partitions carry their own.
     max_items
-        Sources are compared with each other on a sample of about so many items; None for all of them. The
+        Sources are compared with each other on a sample of about this many items; None for all items. The
         first three columns, and those that need gold, are always exact.
 
     Examples

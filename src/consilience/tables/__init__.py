@@ -1,4 +1,4 @@
-"""Votes from tables and files of any format, labels into them, and which label type a file seems to hold."""
+"""Read votes from tables and files of any format, write labels to them, and detect the label type."""
 
 from consilience.lazy import on_first_use
 

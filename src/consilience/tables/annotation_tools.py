@@ -124,7 +124,7 @@ def read_prodigy(path: Files) -> Annotations:
 
 @_reader
 def read_doccano(path: Files) -> Annotations:
-    """Read exports of doccano: one JSON Lines file per annotator (a folder of them, or a dict), or old ones of all.
+    """Read exports of doccano: one JSON Lines file per annotator (a folder or a dict), or an old export of all.
 
     Examples
     --------
@@ -206,7 +206,7 @@ def read_cvat(path: str | Path | Mapping[str, str | Path], *, field: str | None 
 
 @_reader
 def read_ground_truth(path: str | Path, *, field: str | None = None) -> Annotations:
-    """Read SageMaker Ground Truth: a manifest, whose labeling jobs are the sources, or what workers of one job said.
+    """Read SageMaker Ground Truth: a manifest, whose jobs are the sources, or the answers of the workers of one job.
 
     The latter is the JSON of the annotation consolidation: a list of objects with ``datasetObjectId`` and
     ``annotations``. `field` is the only labeling job of a manifest to read.

@@ -103,7 +103,7 @@ def read_judges(
     drop: Iterable[str] = (),
     decimal: str | None = None,
 ) -> JudgeTable:
-    """Read what judges said: one row per judge and item, and per run where a judge was asked several times.
+    """Read the replies of judges: one row per judge and item, and per run if a judge was asked several times.
 
     A table with one row per item and one column per judge is read as well; there, columns of texts that are not replies
     are left out, and so are those of `drop`.
@@ -114,14 +114,15 @@ def read_judges(
     first. A reply without a clear answer is an abstention, counted in `faults`.
 
     `path` is that of a CSV, JSON Lines, Parquet or Arrow file, a frame, a dict of columns, or a list of dicts.
-    The arguments from `item` to `error` name columns that are called otherwise than "prompt", "judge", "score",
-    "label", "winner", "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like;
-    `kind` goes by these names, too. In a pointwise table with a column "judge", the column "model" is the candidate.
+    The arguments from `item` to `error` are needed for columns with names other than "prompt", "judge", "score",
+    "label", "winner", "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like.
+    `kind` is detected from these names, too. In a pointwise table with a column "judge", the column "model" is the
+    candidate.
 
     Every (item, candidate, criterion) is a separate item, unless `only` picks a criterion. Replies that are none of
     the `labels`, or are scores beyond the two ends of the `scale`, are faults. Several runs of a judge become separate
-    sources, unless all are copies of rows; ``repeats="average"`` takes the mean of their scores, and what else
-    `Votes.from_long` knows. `decimal` is the decimal sign, by default the one that makes numbers of most replies.
+    sources, unless all are copies of rows. ``repeats="average"`` takes the mean of their scores, and other values are
+    those of `Votes.from_long`. `decimal` is the decimal sign, by default the one with which most replies are numbers.
 
     Examples
     --------
@@ -205,7 +206,7 @@ def read_preferences(
 
     `path` is what `read_judges` takes. Each value of the column `by`, such as "prompt", becomes a row of the votes
     with its own ranking; by default there is one ranking of everything. The other arguments name columns that are
-    called otherwise than "judge", "model_a", "model_b", "winner", "prompt", "run", "error" and the like. The question
+    not called "judge", "model_a", "model_b", "winner", "prompt", "run", "error" and the like. The question
     tells comparisons of the same two items apart. Where there is a column of runs, answers of one judge to one question
     count as repeats, which are worth less than others.
 

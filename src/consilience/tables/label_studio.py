@@ -234,7 +234,7 @@ def write_label_studio(
     """Write labels as predictions, which Label Studio imports to start annotating from.
 
     The score of a prediction is the confidence of the label; a task nobody voted on has no prediction. An interrupted
-    run leaves the old file or none; a file that is there is replaced only with `force`.
+    run leaves the old file or none; an existing file is replaced only with `force`.
 
     Names, kind and data of the tasks are those of the export that the votes came from (`like`). Without one pass the
     name of the control (`field`), of what it annotates (`to_name`), the type of the control (`kind`), where the label

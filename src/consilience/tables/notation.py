@@ -296,7 +296,7 @@ NOTATIONS = (
 
 @dataclass(frozen=True)
 class Guess:
-    """A label type, and what in the votes speaks for it.
+    """A label type, and the evidence for it in the votes.
 
     Examples
     --------
@@ -310,7 +310,7 @@ class Guess:
 
 
 def guess_space(votes: Votes) -> Guess:
-    """Return the label type of votes where it is unambiguous; otherwise say what the choice is.
+    """Return the label type of votes if it is unambiguous; otherwise raise an error that lists the choices.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def read_votes(
     path
         A file, a folder of Parquet files, a pandas, polars or Arrow frame, or a `datasets.Dataset`.
     space
-        What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
+        The label type. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read in its notation.
     layout
         "wide", "long", or "auto": long if there is exactly one column for each of the three roles.
     item, source, label
@@ -68,22 +68,22 @@ def read_votes(
     sources
         In a wide table, the columns that hold votes; by default all but the ids and `drop`.
     drop
-        Columns that are neither, for example the text that was voted on or the known labels.
+        Columns to leave out, such as the text that was voted on or the known labels.
     abstain
         A value that means "abstains", in addition to empty cells.
     repeats
         What to do if a source votes on an item more than once, in several rows; see `Votes.from_long`.
         Tables of comparisons are read for `Preferences` as by `read_preferences`.
     strict
-        Whether to refuse cells that are not labels, repeated rows, columns of other texts and whatever would have to be
-        guessed; words such as "N/A" are labels then.
+        Whether to refuse cells that are not labels, repeated rows, columns of other texts and anything that would have
+        to be guessed. Words such as "N/A" are then labels.
     fold
-        Whether labels that differ only in case or blanks are one.
+        Whether labels that differ only in case or blanks are merged.
     decimal
-        The decimal sign of numbers in text, "." or ","; by default the one that makes numbers of most cells.
+        The decimal sign of numbers in text, "." or ","; by default the one with which most cells are numbers.
     unlisted
-        Rankings of names: whether what a source leaves out of a row is ranked "below" its list, or "unseen". By default
-        it is below where the lists look like the top of longer ones.
+        Rankings of names: whether items that a source leaves out of a row are ranked "below" its list, or "unseen". By
+        default, they are below if the lists look like the top of longer ones.
     delimiter, encoding
         Of a CSV file; by default the delimiter is detected and the encoding is utf-8.
 
@@ -207,7 +207,7 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
     r"""Read votes from a file and write them to another, "wide" or "long", in the format of its name.
 
-    An existing file is replaced only with `force`; `reading` is what `read_votes` takes.
+    An existing file is replaced only with `force`. `reading` holds further arguments of `read_votes`.
 
     Examples
     --------

@@ -30,7 +30,7 @@ def fault_table(faults: Iterable[Fault]) -> SourceTable:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a table held and what became votes; prints as one line.
+    """How the cells of a table were read; prints as one line.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Receipt:
         return " ".join([f"{'; '.join(parts)}.", *self.notes])
 
     def to_json(self, words: Callable[[str], str] = str) -> dict[str, Any]:
-        """Return the receipt as JSON has it; `words` turns notes into those of the caller."""
+        """Return the receipt as a JSON object; `words` translates the notes for the caller."""
         return {
             "cells": self.cells,
             "used": self.used,

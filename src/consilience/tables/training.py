@@ -28,7 +28,7 @@ PAIRS = ("all", "adjacent", "best")
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``.
+    """Labeled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def training_set(
 
     Items nobody voted on are left out, and those whose label is less sure than `min_confidence`. `X` has one row per
     item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list. With `soft`, `y` holds the probability
-    of each label, as models take it that learn from distributions.
+    of each label, for models that learn from distributions.
 
     Examples
     --------

@@ -52,8 +52,8 @@ def label_table(
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
-    the label of another item, and at least 0. It is null where nobody voted. Who writes the labels of one table in
-    parts takes that distance from all of them with `unrelated_distance` and passes it as `unrelated`.
+    the label of another item, and at least 0. It is null where nobody voted. To write the labels of one
+    table in parts, compute that distance once with `unrelated_distance` and pass it as `unrelated`.
 
     Partitions of votes in memory or in files are labeled chunk by chunk, with the numbers of the whole table; the
     labels of votes on a cluster stay there, see `consilience.partitions.predict_to`.
@@ -133,7 +133,7 @@ def write_labels(
 ) -> None:
     """Write `label_table` to a CSV, JSON Lines, Parquet or Arrow file.
 
-    An interrupted run leaves the old file or none; a file that is there is replaced only with `force`. With `safe_csv`
+    An interrupted run leaves the old file or none; an existing file is replaced only with `force`. With `safe_csv`
     texts in a CSV file that a spreadsheet would take for a formula get a ' in front.
 
     Examples

@@ -143,7 +143,7 @@ class Manifold(GeometricSpace):
         ``inner(points, left, right) -> (k,)`` inner products of tangent vectors. Left out, it is the sum of the
         products of their numbers, as for a manifold that lies in Euclidean space.
     dimension
-        Left out, it is read off the logarithms of random points.
+        By default, it is derived from the logarithms of random points.
     name
         Shown in messages.
 

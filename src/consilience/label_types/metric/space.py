@@ -19,7 +19,7 @@ from consilience.label_types.registry import distance_by_name, name_of_distance
 
 @dataclass(frozen=True, init=False, eq=False)
 class Metric(LabelSpace):
-    """Labels of any kind, with a distance function of yours.
+    """Labels of any kind, with your own distance function.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Metric(LabelSpace):
         A function from a batch of labels to ``(n, d)`` coordinates, or "mds", which learns coordinates from the
         distances by landmark multidimensional scaling. By default only the distances are used.
     vectorized
-        Whether `distance` takes batches. None finds out by a call with two labels.
+        Whether `distance` takes batches. None detects it with one call.
 
     Examples
     --------

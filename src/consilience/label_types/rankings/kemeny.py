@@ -41,7 +41,7 @@ _MAX_CELLS = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class KemenyRankings:
-    """Rankings of n rows of up to r items, and how good they are known to be.
+    """Rankings of n rows of up to r items, with their cost and its lower bound.
 
     Attributes
     ----------
