@@ -1,7 +1,7 @@
-"""Claim: 95% intervals of an audit hold the truth 93 to 97 times in a hundred, and are shorter than without the model.
+"""Claim: 95% intervals of an audit contain the truth in 93 to 97% of draws, and are shorter than without the model.
 
-All real sets with gold, and simulated ones in which sources share errors. Known labels are drawn again and again, 30,
-100 and 300 of them, and the interval for the mean loss of all labels is compared with that loss.
+All real sets with known labels, and simulated sets in which sources share errors. In each draw, 30, 100 or 300 labels
+are known, and the interval for the mean loss of all labels is compared with that loss.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Claim: board games are ranked and rated by simulated sources and by simple heuristics as the paper says.
+"""Claim: simulated sources and simple heuristics rank and rate board games as the paper reports.
 
 Reads ``bgg`` (an earlier and smaller table of the site) or the paper's ``board_games/games_detailed_info.csv`` from the
-folder that CONSILIENCE_DATA names, or the file that ``--table`` names.
+folder that CONSILIENCE_DATA names, or the file given with ``--table``.
 """
 
 from __future__ import annotations

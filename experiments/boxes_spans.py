@@ -1,7 +1,7 @@
-"""Claim: sets of boxes and spans are better than the best vote and every source, and copies do not win.
+"""Claim: sets of boxes and spans are better than the best vote and every source, and copies count once.
 
 Simulated images and documents, and with CONSILIENCE_DATA the folder ``crowd_boxes``: boxes of 196 crowd workers on 200
-images, with those of an expert.
+images, and those of an expert.
 """
 
 from __future__ import annotations

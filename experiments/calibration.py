@@ -1,8 +1,8 @@
-"""Claim: stated confidence is what happens, in each tenth of it, and is not too high where sources copy each other.
+"""Claim: stated confidence is calibrated in each tenth of its range, and is not too high if sources copy each other.
 
 Classes, finite spaces and tags: how often the label is right. Rankings: how often a pair of items is in the stated
-order. Scores: how often central intervals hold the truth. And the same of sources: how often an interval of 1.96
-standard errors holds their true cost, copies included.
+order. Scores: how often central intervals contain the truth. For sources: how often an interval of 1.96 standard errors
+contains the true cost, including copies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a claim of the paper is written down, for the page of results."""
+"""The fields of a claim of the paper, for the page of results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claim: on real labeling functions the default is never below majority vote, and mostly above it.
+"""Claim: on real labeling functions the default is never worse than the majority vote, and mostly better.
 
 Reads the five WRENCH sets from the folder ``wrench`` in the folder that CONSILIENCE_DATA names.
 """

@@ -1,8 +1,7 @@
-"""Claim: where real sources agree for the wrong reason, the model says so, and a few known labels decide.
+"""Claim: if real sources agree for the wrong reason, the model reports it, and a few known labels decide.
 
-Films ranked by ratings and by their popularity, crowd workers who order pictures, crowd translations under a word
-edit distance. Reads ``movies``, ``preflib_dots`` and ``crowd_translations`` from the folder that CONSILIENCE_DATA
-names.
+Films ranked by ratings and by popularity, crowd workers who order pictures, and crowd translations under a word edit
+distance. Reads ``movies``, ``preflib_dots`` and ``crowd_translations`` from the folder that CONSILIENCE_DATA names.
 """
 
 from __future__ import annotations

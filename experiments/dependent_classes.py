@@ -1,7 +1,7 @@
-"""Claim: copies among sources are found from the votes alone and counted once; independent sources are left alone.
+"""Claim: copies among sources are detected from the votes and counted once; independent sources are not accused.
 
-Five repetitions of every setting, sources redrawn. The baseline is the plain vote (`predict_baseline`); beside it is
-the same model told that all are independent (`dependencies="none"`), which is Dawid and Skene's with weak priors.
+Five repetitions of every setting, with new sources each time. The baseline is the plain vote (`predict_baseline`). It
+is compared with the same model under ``dependencies="none"``, which is Dawid and Skene's model with weak priors.
 """
 
 from __future__ import annotations

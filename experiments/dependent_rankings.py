@@ -1,4 +1,4 @@
-"""Claim: sources that copy each other are found, named and outweighed, and independent ones are left alone.
+"""Claim: sources that copy each other are detected, named and counted once; independent sources are not accused.
 
 Rankings, a finite space, and points known through a distance alone.
 """

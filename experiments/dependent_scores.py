@@ -1,6 +1,6 @@
-"""Claim: sources that err together are found and do not count twice; where the votes cannot tell, we say so.
+"""Claim: sources with shared errors are detected and do not count twice; undecidable cases are reported.
 
-Nine sources of scores, of which none, two pairs, three near copies or a clique of four have correlated noise; two
+Nine sources of scores, in which none, two pairs, three near copies or a clique of four have correlated noise; two
 groups of equal size that each agree among themselves; and crowds of workers with few votes each.
 """
 

@@ -1,4 +1,4 @@
-"""Claim: on real data it is measured whether end models gain from confidence as weights and from soft labels.
+"""Claim: this measures whether end models gain from confidence as weights and from soft labels on real data.
 
 Every real set with features: films, board games and documents. Reads ``movies``, ``bgg`` and ``letor_mq2008`` from the
 folder that CONSILIENCE_DATA names; needs ``consilience[models]``.

@@ -1,4 +1,4 @@
-"""Sets of films to be ranked: train and test films apart, how errors are counted, and the networks of the paper."""
+"""Sets of films to rank: separate films for training and test, the error measure, and the networks of the paper."""
 
 from __future__ import annotations
 

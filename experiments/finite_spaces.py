@@ -1,7 +1,7 @@
 """Claim: on any finite metric space the label model does as well as one that knows the source qualities.
 
-Nodes of random graphs under hop distance. Settings and seeds of an earlier simulation study,
-whose numbers stand beside ours.
+Nodes of random graphs under hop distance. Settings and seeds are those of an earlier simulation study. Its numbers are
+shown next to ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claim: on seeds that nobody has looked at, labels are nearly as good as if the source qualities were known.
+"""Claim: on unseen seeds, labels are nearly as good as if the source qualities were known.
 
 Every label type; random configurations, schools of sources, cliques near chance, calibration, false accusations.
 A rule is developed on the seeds of ``--develop``, and judged on a block of ``--draw``, which is recorded.

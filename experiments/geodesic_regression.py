@@ -1,7 +1,7 @@
-"""Claim: a geodesic fitted to labels of our model is nearer to the truth than one fitted to means or to known labels.
+"""Claim: a geodesic fitted to labels of our model is closer to the truth than one fitted to means or to known labels.
 
-Items lie along a geodesic of hyperbolic space. Known labels have noise of scale 1 in every direction; sources have
-more, in the paper's setting 1.5 to 19.5, but there are several of them.
+Items lie along a geodesic of hyperbolic space. Known labels have noise of scale 1 in every direction. Sources have
+more, 1.5 to 19.5 in the paper's setting, but there are several of them.
 """
 
 from __future__ import annotations

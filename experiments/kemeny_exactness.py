@@ -1,7 +1,7 @@
-"""Claim: `kemeny` finds the best ranking, and says so truthfully.
+"""Claim: `kemeny` finds the best ranking, and reports correctly whether it is proven optimal.
 
-Random weighted instances with ties and unseen items, against the enumeration of all orders (up to seven items) and
-against the integer program of linear ordering, written out in full (10, 15 and 20 items).
+Random weighted instances with ties and unseen items, compared with the enumeration of all orders (up to seven items)
+and with the full integer program of linear ordering (10, 15 and 20 items).
 """
 
 from __future__ import annotations

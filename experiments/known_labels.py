@@ -1,6 +1,7 @@
 """Claim: a few known labels do not make other labels worse, and suggested ones help more than random ones.
 
-Scored on fresh items: the suggested items are the contested ones, and leaving them out would leave nothing to decide.
+Scored on fresh items, because the suggested items are the contested ones, and without them nothing would be left to
+decide.
 """
 
 from __future__ import annotations

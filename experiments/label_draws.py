@@ -1,8 +1,8 @@
-"""Every label type, votes of sources of known quality, and the labels of somebody who knows these qualities.
+"""Every label type: votes of sources of known quality, and the labels of an oracle that knows these qualities.
 
-A quality q means that a vote costs 1 - q of what a random label costs. Where labels can be listed, votes are drawn
-here from a table of probabilities and the oracle is Bayes' rule over hidden copies. Elsewhere the package draws them,
-and the oracle is the best of several decoders that are told the weights and which votes are copies.
+A quality q means that a vote costs 1 - q of what a random label costs. If labels can be listed, votes are drawn here
+from a table of probabilities, and the oracle is Bayes' rule over hidden copies. Otherwise, the package draws them, and
+the oracle is the best of several decoders that know the weights and which votes are copies.
 """
 
 from __future__ import annotations

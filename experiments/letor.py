@@ -1,4 +1,4 @@
-"""Claim: models of retrieval, weighed together without labels, train a ranker above BM25 and above a tenth of the gold.
+"""Claim: retrieval models, weighted without labels, train a ranker that beats BM25 and a tenth of the gold labels.
 
 The paper's experiment on MSLR-WEB10K, on LETOR's MQ2008 instead. Reads ``letor_mq2008`` from the folder that
 CONSILIENCE_DATA names.

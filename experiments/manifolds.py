@@ -1,6 +1,6 @@
-"""Claim: on curved spaces labels are as good as with the true scales, where squared distances that add up mislead.
+"""Claim: on curved spaces, where squared distances do not add up, labels are as good as with the true scales.
 
-Six sources around one point (by symmetry the place does not matter): half of them good, half bad.
+Six sources around one point (by symmetry, the place does not matter): half of them good, half bad.
 """
 
 from __future__ import annotations

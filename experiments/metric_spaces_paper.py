@@ -1,7 +1,7 @@
 """Claim: on the paper's generic metric spaces the label model is as good as knowing the weights, and far above MV.
 
-Ten nodes, twenty random edges, hop distance, ten sources; the settings of the reference implementation, whose re-run
-stands beside ours.
+Ten nodes, twenty random edges, hop distance, ten sources: the settings of the reference implementation. A new run of it
+is shown next to ours.
 """
 
 from __future__ import annotations

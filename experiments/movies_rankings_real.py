@@ -1,4 +1,4 @@
-"""Claim: rankings by real sources of unequal worth, combined with thirty known sets, lose nothing to the poor ones.
+"""Claim: rankings by good and poor real sources, combined with thirty known sets, are not worse for the poor ones.
 
 The paper's table of real sources on films: one source each, three ratings, and three ratings with three poor sources.
 Reads ``movies`` from the folder that CONSILIENCE_DATA names.

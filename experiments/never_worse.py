@@ -1,7 +1,7 @@
-"""Claim: the default is almost never worse than the plain vote, and then by little.
+"""Claim: the default is rarely worse than the plain vote, and then by little.
 
-Configurations drawn at random: label type, number of sources and items, qualities, abstentions, copies, adversaries.
-Each is fitted without labels and scored on fresh items, so that what is compared is the rule and not its luck.
+Random configurations: label type, number of sources and items, qualities, abstentions, copies, adversaries. Each model
+is fitted without labels and scored on fresh items, so that the comparison does not depend on luck with the items.
 """
 
 from __future__ import annotations

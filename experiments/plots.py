@@ -1,4 +1,4 @@
-"""Pictures of the experiments, where matplotlib is installed."""
+"""Figures of the experiments, if matplotlib is installed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Claim: weighing judges of pairwise comparisons helps where they differ, and costs nothing where they do not.
+"""Claim: weighting judges of pairwise comparisons helps if they differ, and costs nothing if they do not.
 
-One arena of thirty items, and many prompts with two to eight candidates, by judges who differ in skill, in their liking
-for the first answer and in how often they call a tie; copies of a biased judge; repeated runs; intervals. Settings and
-seeds of an earlier simulation study, whose numbers stand beside ours.
+One arena of thirty items, and many prompts with two to eight candidates. Judges differ in skill, in their bias toward
+the first answer and in how often they declare a tie. Also copies of a biased judge, repeated runs, and intervals.
+Settings and seeds are those of an earlier simulation study. Its numbers are shown next to ours.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Readers of public data sets, which nobody ships, in the folder that ``CONSILIENCE_DATA`` or ``folder=`` names.
+"""Readers of public data sets in the folder that ``CONSILIENCE_DATA`` or ``folder=`` names.
 
-Where one is missing, the error says what it is and where it comes from.
+The data sets are not shipped. If one is missing, the error says what it is and where to get it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Claim: for rankings the label model does as well as one that knows the source qualities, and says how sure it is.
+"""Claim: for rankings the label model does as well as one that knows the source qualities, with valid intervals.
 
-Full rankings of five items drawn from the Mallows law. Settings and seeds of an earlier simulation study,
-whose numbers stand beside ours.
+Full rankings of five items drawn from the Mallows law. Settings and seeds are those of an earlier simulation study. Its
+numbers are shown next to ours.
 """
 
 from __future__ import annotations

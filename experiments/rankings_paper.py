@@ -1,6 +1,7 @@
 """Claim: in every setting of the paper's reference implementation with enough sources, we match or beat it.
 
-Full rankings, and rankings with items masked at random. Re-runs of that implementation ("authors") stand beside ours.
+Full rankings, and rankings with randomly masked items. New runs of that implementation ("authors") are shown next to
+ours.
 """
 
 from __future__ import annotations

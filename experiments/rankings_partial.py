@@ -1,6 +1,6 @@
 """Claim: sources that see or name only some of the items are used fully, and "not seen" is not "ranked below".
 
-Settings and seeds of an earlier study, whose numbers stand beside ours.
+Settings and seeds are those of an earlier study. Its numbers are shown next to ours.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Claim: on real rankings of independent sources, weights learned without labels are nearly as good as with them.
 
-Reads ``preflib_dots`` and ``movies`` from the folder that CONSILIENCE_DATA names. Bars are from an
-earlier study of aggregators.
+Reads ``preflib_dots`` and ``movies`` from the folder that CONSILIENCE_DATA names. Targets come from an earlier study of
+aggregators.
 """
 
 from __future__ import annotations

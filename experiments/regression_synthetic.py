@@ -1,8 +1,8 @@
-"""Claim: with more items and more sources, what is learned about simulated sources of scores and the scores improve.
+"""Claim: with more items and sources, the estimated parameters of simulated sources and their scores improve.
 
-The paper's synthetic regression: parameter and label error by the number of items, and of sources. Every source says
-0.6 y plus noise of variance 0.2, so that all there is to learn is their common scale; sources of unequal noise stand
-beside.
+The paper's synthetic regression: parameter and label error by the number of items, and of sources. Every source votes
+0.6 y plus noise of variance 0.2, so the only thing to learn is their common scale. Sources of unequal noise are shown
+next to them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of results, read back: tables by heading, row and column, and what was to be reached."""
+"""Reads result files: tables by heading, row and column, and the targets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Claim: scores on unknown scales are combined about as well as if every line and noise were known.
 
 Three simulation studies: lines and noise of several kinds, outliers, and abstentions. Numbers are mean squared errors
-divided by that of the posterior mean under the true parameters (1 is the best that can be reached).
+divided by that of the posterior mean under the true parameters, so that 1 is the best possible.
 """
 
 from __future__ import annotations

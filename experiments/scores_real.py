@@ -1,4 +1,4 @@
-"""Claim: real scores are combined better than by their mean wherever sources use scales of their own.
+"""Claim: real scores are combined better than by their mean if sources use different scales.
 
 Film ratings, LLM judges and crowd workers, from the folders ``movies``, ``asset_judges`` and ``crowd_affect`` in the
 folder that CONSILIENCE_DATA names.

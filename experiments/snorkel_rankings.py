@@ -1,8 +1,8 @@
-"""Claim: Snorkel, for which each permutation is a class of its own, ranks worse than a model of rankings.
+"""Claim: Snorkel, with each permutation as a class, ranks worse than a model of rankings.
 
 The Snorkel curves of the paper's figure of end models, on films and board games. Reads ``movies`` and ``bgg`` from the
 folder that CONSILIENCE_DATA names. Snorkel runs in the environment that CONSILIENCE_SNORKEL names, which
-``benchmarks/snorkel_environment.sh`` makes.
+``benchmarks/snorkel_environment.sh`` creates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the experiments share: arguments, quiet fits, measures, and Markdown tables of results."""
+"""Shared code of the experiments: arguments, quiet fits, measures, and Markdown tables of results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Claim: tags come out as if the error rates of the sources were known, however frequent a tag is.
+"""Claim: tags are as good as if the error rates of the sources were known, for frequent and rare tags.
 
-One tag: settings and seeds of an earlier simulation study, whose numbers stand beside ours. Several tags: what a source
-does on one tag helps to judge it on another. Sequences: neighboring positions help each other.
+One tag: settings and seeds of an earlier simulation study, whose numbers are shown next to ours. Several tags: votes on
+one tag help to judge a source on another. Sequences: neighboring positions help each other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claim: texts picked or written from crowd translations are never worse than the best vote, and mostly better.
+"""Claim: texts chosen or written from crowd translations are never worse than the best vote, and mostly better.
 
 Reads ``crowd_translations`` from the folder that CONSILIENCE_DATA names: three parts, ten answers to each sentence.
 """

@@ -1,6 +1,6 @@
-"""Claim: weights learned from embedded distances are off by no more than the paper's bound, eps |mu| / e_min.
+"""Claim: the error of weights learned from embedded distances is within the paper's bound, eps |mu| / e_min.
 
-Votes are drawn on a finite metric space; the estimator sees distances that an embedding has shortened by up to a share
+Votes are drawn on a finite metric space. The estimator sees distances that an embedding has shortened by up to a share
 of eps. The bound can be read in two ways, and both are run.
 """
 

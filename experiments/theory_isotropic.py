@@ -1,7 +1,7 @@
-"""Claim: the paper's isotropic shortcut is inconsistent on rankings: its error stays whatever n, and ours falls.
+"""Claim: the paper's isotropic shortcut is inconsistent on rankings: its error does not fall with n, and ours does.
 
-It solves E d(a, b) = E d(a, y) + E d(b, y), which squared distances of independent errors obey. Kendall's distance does
-not: two sources that are wrong about the same pair of items agree on it.
+It solves E d(a, b) = E d(a, y) + E d(b, y), which holds for squared distances of independent errors. It does not hold
+for Kendall's distance: two sources that are wrong about the same pair of items agree on it.
 """
 
 from __future__ import annotations

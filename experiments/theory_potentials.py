@@ -1,4 +1,4 @@
-"""Claim: the correlation potentials theta_ab of equation 1 are recovered, for dependencies that are given or found."""
+"""Claim: the correlation potentials theta_ab of equation 1 are recovered, for given and for detected dependencies."""
 
 from __future__ import annotations
 

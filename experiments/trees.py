@@ -1,8 +1,8 @@
-"""Claim: consensus trees as good as the error rates allow, and thirty known trees where parsers err together.
+"""Claim: consensus trees are as good as the error rates allow, with thirty known trees if parsers err together.
 
-Simulated parsers on the gold trees of the LinES test set, which CONSILIENCE_DATA provides: each errs on a token with
-a nominal rate, shifted by a difficulty of the token that all parsers share (tau is its standard deviation on the scale
-of log-odds), and takes a wrong head that all parsers share with probability sh. Bars are from an earlier study.
+Simulated parsers on the gold trees of the LinES test set, which CONSILIENCE_DATA provides. Each errs on a token with a
+nominal rate, shifted by a difficulty of the token that all parsers share (tau is its standard deviation in log-odds),
+and takes a wrong head that all parsers share with probability sh. Targets come from an earlier study.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Claim: in R^d a covariance per source makes labels nearly as good as those of a model that knows everything.
+"""Claim: in R^d, one covariance per source makes labels nearly as good as those of a model that knows everything.
 
 Points around a Gaussian truth, with noise that is larger in some directions than in others. Settings, seeds and
-generator of an earlier simulation study, whose numbers stand beside ours. With CONSILIENCE_DATA set, also the
+generator are those of an earlier simulation study, whose numbers are shown next to ours. With CONSILIENCE_DATA, also the
 seven emotions of real headlines, rated by a crowd.
 """
 
