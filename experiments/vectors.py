@@ -1,8 +1,8 @@
 """Claim: in R^d, one covariance per source makes labels nearly as good as those of a model that knows everything.
 
 Points around a Gaussian truth, with noise that is larger in some directions than in others. Settings, seeds and
-generator are those of an earlier simulation study, whose numbers are shown next to ours. With CONSILIENCE_DATA, also the
-seven emotions of real headlines, rated by a crowd.
+generator are those of an earlier simulation study, whose numbers are shown next to ours. With CONSILIENCE_DATA, also
+the seven emotions of real headlines, rated by a crowd.
 """
 
 from __future__ import annotations
