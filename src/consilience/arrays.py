@@ -26,7 +26,7 @@ class Axes:
     """
 
     shape: str = ""
-    low: float = -1e130  # squares of labels, which go up to 1e61, and what is added to them
+    low: float = -1e130  # squares of labels, which go up to 1e61, and sums with them
     high: float = 1e130
     infinite: bool = False  # whether infinity is a value
     missing: bool = False  # whether NaN is one
@@ -43,7 +43,7 @@ Correlation = Annotated[FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)]
 
 #: Number of ids that are hashed at once, so that they stay in the cache.
 HASHED_AT_ONCE = 8192
-#: Votes of fewer sources are never sparse; and the number of items that show whether votes are sparse.
+#: Votes of fewer sources are never sparse; number of items from which sparsity is estimated.
 MANY_SOURCES, LOOKED_AT = 64, 1000
 
 
@@ -66,7 +66,7 @@ def is_null(value: object) -> bool:
         return False
     try:
         return bool(value != value)  # noqa: PLR0124  NaN and NaT differ from themselves
-    except TypeError:  # pandas.NA refuses to be a truth value
+    except TypeError:  # pandas.NA has no truth value
         return True
     except ValueError:
         return False
@@ -124,7 +124,7 @@ def votes_per_item(observed: BoolArray) -> IntArray:
     m = observed.shape[1]
     if not 0 < m <= 32:
         return observed.sum(axis=1)
-    cells = observed.view(np.uint8)  # column by column: short rows are slow to add up
+    cells = observed.view(np.uint8)  # column by column, because short rows are slow to add up
     total = cells[:, 0].copy()
     for column in range(1, m):
         total += cells[:, column]

@@ -70,7 +70,7 @@ class Configurable:
         return super().__new__(cls)
 
     def __init_subclass__(cls) -> None:
-        # What help() and notebooks show is the constructor, not __new__.
+        # help() and notebooks show the constructor, not __new__.
         cls.__signature__ = inspect.Signature(list(cls._settings().values()))  # type: ignore[attr-defined]
 
     def set_params(self, **params: Any) -> Self:
@@ -202,7 +202,7 @@ class LabelModel(Configurable):
         self._check_settings()
         moments: Moments = getattr(self, "_moments", Moments.zero())
         if moments.sources:
-            if not isinstance(votes, VotePartitions):  # those have to name the same sources in the same order
+            if not isinstance(votes, VotePartitions):  # both must have the same sources in the same order
                 votes = align_sources(votes, self.space, moments.sources, self.source_model_.names_given)
         elif hasattr(self, "source_model_"):
             raise UnsupportedError(
@@ -213,7 +213,7 @@ class LabelModel(Configurable):
         added, passes = take_moments(self.space, partitions, self._seed, moments.law)
         total = moments + added
         kept = getattr(self, "_kept", None)
-        if moments.sources and kept is None:  # learned from moments alone, so there are no old votes to go through
+        if moments.sources and kept is None:  # learned from moments alone, so there are no old votes
             held = None
         else:
             kept = keep_sample(kept, passes.partitions, moments.n_items, self._seed)

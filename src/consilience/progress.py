@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from threading import Lock, Timer, local
 from typing import Any
 
-#: Seconds without a bar.
+#: Seconds before a bar is shown.
 PATIENCE = 2.0
 _own = local()
 

@@ -119,7 +119,7 @@ def _read(rankings: Any, weights: npt.ArrayLike | None) -> tuple[Positions, Floa
     table = rankings if isinstance(rankings, Votes) else _as_votes(rankings)
     counted: FloatArray = table.observed * (np.ones(()) if weights is None else _as_weights(weights, table))
     votes = encode(table, Rankings(None)).labels
-    if votes.ndim != 3:  # nobody ranks anything, so there is nothing to encode either
+    if votes.ndim != 3:  # no source ranks anything, so there is nothing to encode
         votes = np.full((*table.shape, 0), UNSEEN, dtype=np.int16)
     return votes, counted
 

@@ -150,7 +150,7 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
     """Write a fitted model to one file."""
     stored = {key: list(value) if isinstance(value, (set, frozenset)) else value for key, value in settings.items()}
     del stored["space"]
-    for key, value in stored.items():  # an estimator object is code, and what it learned is in the parameters
+    for key, value in stored.items():  # an estimator object is code, and its results are in the parameters
         if value is not None and not isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)):
             stored[key] = "auto"
     write_document(path, {**_described(space), "n_labels": space.n_labels, "settings": stored, "model": model})

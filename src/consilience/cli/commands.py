@@ -18,9 +18,9 @@ from click.shell_completion import CompletionItem
 from consilience.exceptions import ConsilienceError, did_you_mean
 
 DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
-#: Keys of a context: whether to show where an error comes from, and what the user calls a file.
+#: Keys of a context: whether to show tracebacks, and the user's name of a file.
 DEBUG, NAMES = "consilience.debug", "consilience.names"
-#: Options by topic; what is in none comes after them.
+#: Options by topic. Options without a topic come last.
 TOPICS = {
     "Reading votes": (
         "origin", "field", "space", "item", "item_column", "source", "label", "sources", "drop", "layout", "delimiter",
@@ -34,7 +34,7 @@ TOPICS = {
     ),
     "Large tables": ("engine", "scheduler", "master", "on_error", "resume"),
 }  # fmt: skip
-#: Arguments in messages of the library that are options, and those with another name.
+#: Arguments in messages of the library that are options, some with another name.
 _OPTIONS = {"judge": "source", "answer": "label", "dependencies": "depends"} | {
     name: name
     for name in (
@@ -45,7 +45,7 @@ _OPTIONS = {"judge": "source", "answer": "label", "dependencies": "depends"} | {
 }  # fmt: skip
 _VALUE = r"'[^']*'|\"[^\"]*\"|True|\.\.\.|-?\d+(?:\.\d+)?|[A-Z]\w+\([^()]*\)"
 _ARGUMENT = re.compile(rf"\b({'|'.join(_OPTIONS)})=({_VALUE})?")
-#: What else is called differently.
+#: Other phrases with different words on the command line.
 _PHRASES = (
     ("Name the label type", "Name it with --space"),
     ("name the label type", "use --space"),
@@ -59,7 +59,7 @@ _PHRASES = (
 )
 
 
-#: Where each command is, and what it does in one line: a command is loaded when it is called, not to list the others.
+#: Module and one-line help of each command, so that listing the commands does not load them.
 COMMANDS = {
     "demo": ("consilience.cli.demo", "Label four small example tables"),
     "label": ("consilience.cli.label", "Label every item of a table of votes"),
@@ -171,7 +171,7 @@ class Group(Command, click.Group):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # the reader of our output has seen enough; click ends quietly
+                raise  # the reader closed the pipe; click ends quietly
             if ctx.meta.get(DEBUG):
                 traceback.print_exc()
             message = _message(error)
@@ -224,7 +224,8 @@ def in_options(message: str) -> str:
     for said, meant in _PHRASES:
         message = message.replace(said, meant)
     message = re.sub(r"add it to [A-Z]\w+\([^)]*\)", "add it to --space", message)
-    message = re.sub(r"\bRow \d+ \(item (.*?)\), source", r"Item \1, source", message)  # lines of the file count anew
+    # Row numbers are not those of the file.
+    message = re.sub(r"\bRow \d+ \(item (.*?)\), source", r"Item \1, source", message)
     return _ARGUMENT.sub(lambda found: _option(found[1], found[2] or ""), message)
 
 
@@ -245,7 +246,7 @@ def _offer_values(command: click.Command) -> None:
     from consilience.tables.notation import NOTATIONS
 
     def columns(ctx: click.Context) -> list[str]:
-        # While an option still lacks its value, click leaves the arguments before it unread.
+        # While an option has no value yet, click has not parsed the arguments before it.
         named = [ctx.params.get("votes"), ctx.params.get("source_file"), *ctx.args]
         return list(read_table(Path(next(filter(None, named)))).column_names)
 
@@ -261,14 +262,14 @@ def _offer_values(command: click.Command) -> None:
             before, comma, begun = incomplete.rpartition(",")  # the last name of a list
             try:
                 return [CompletionItem(f"{before}{comma}{name}") for name in names(ctx) if name.startswith(begun)]
-            except Exception:  # completion never complains
+            except Exception:  # completion never fails
                 return []
 
         return offered
 
     for parameter in command.params:
         if parameter.name in values:
-            # The public method of this one parameter; click has no other place for what depends on other parameters.
+            # Set on this one parameter, because click has no other place for values that depend on other parameters.
             setattr(parameter, "shell_complete", offer(values[parameter.name]))  # noqa: B010
 
 

@@ -176,7 +176,7 @@ def score(example: Example, name: str, labels: Batch, seen: BoolArray | None = N
     """
     space, rows = example.space, np.arange(len(labels)) if seen is None else np.flatnonzero(seen)
     labels, truth = labels[rows], example.truth[rows]
-    if isinstance(space, Rankings):  # what a ranking leaves open is half wrong
+    if isinstance(space, Rankings):  # a pair that the ranking leaves open is half wrong
         distance = float(space.kendall_error(labels, truth))
     else:
         distance = float(space.distance(space.as_batch(labels), space.as_batch(truth)).mean())

@@ -35,19 +35,19 @@ from consilience.tables.files import write_text
 from consilience.tables.notation import NOTATIONS
 from consilience.votes import Votes
 
-#: Up to so many sources the agreement of all pairs is shown; beyond, only pairs that stand out.
+#: With at most this many sources, the agreement of all pairs is shown, otherwise only the extreme pairs.
 MOST_SHOWN = 6
 #: Columns of the table of wins.
 MOST_CANDIDATES = 10
-#: Pairs that stand out, at either end.
+#: Number of pairs shown at each extreme.
 PAIRS = 5
 #: Items on which pairs of sources are compared.
 SAMPLE = 20_000
-#: Two sources that always say the same on so many items are probably one.
+#: Two sources that always agree on this many items are probably copies.
 COPIED = 30
 #: Names listed in a finding.
 LISTED = 8
-#: Column of a file of known labels that says with which probability an item was drawn.
+#: Column of the sampling probability in a file of known labels.
 PROBABILITY = "probability"
 #: What the difference between two votes is called and means, by the unit of the quality of a source.
 _APART = {
@@ -168,7 +168,7 @@ def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace 
             "min": [float(own.min()) if len(own) else None for own in said],
             "max": [float(own.max()) if len(own) else None for own in said],
         }
-        # Two sources hardly ever say the same number, so that these columns say the same about all.
+        # Two sources hardly ever give the same number, so these columns would be the same for all.
         return {name: cells for name, cells in columns.items() if name not in ("conflicts", "labels")} | habits
     if isinstance(space, Preferences):
         counts = [sum(map(len, votes.labels[seen, place])) for place, seen in enumerate(votes.observed.T)]
@@ -215,7 +215,7 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
     for a, b in combinations(range(votes.n_sources), 2):
         row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b])}
         found.append(row | {name: met.get((a, b), {}).get(name) for name in measures})
-    # On a continuous scale votes are equal by chance only.
+    # On a continuous scale, votes are only equal by chance.
     exact = space is None or not space.continuous
     found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
     return sorted(found, key=lambda row: row["agreement"] is None)
@@ -384,7 +384,7 @@ def report(
 
 def write_page(path: Path, model: LabelModel, loaded: Loaded, title: str, content: Any) -> None:
     """Write the report, which ends with the command that made it."""
-    from consilience.report.page import page_of  # with its templates; most commands write no page
+    from consilience.report.page import page_of  # imported here with its templates, because most commands write no page
 
     command = shlex.join(["consilience", *sys.argv[1:]])
     page = page_of(model, loaded.votes, loaded.gold, title, show=content, command=command, words=in_options)

@@ -36,9 +36,9 @@ from consilience.tables.writing import label_table, write_readable
 
 #: Words for priors that are not written out.
 PRIORS = ("auto", "uniform", "gibbs")
-#: Labels no farther apart are the same.
+#: Labels that are at most this far apart count as equal.
 SAME = 1e-12
-#: What sets each method apart; "auto" says what it did.
+#: Notes about each method. "auto" describes its own fit.
 HOW_METHODS_DIFFER = {
     "majority": "all sources count the same",
     "isotropic": "the paper's estimate from mean distances; sources taken as independent",
@@ -46,9 +46,9 @@ HOW_METHODS_DIFFER = {
     "quadratic": "the paper's estimate from joint votes; sources taken as independent",
     "em": "EM from equal qualities, without the search for shared errors",
 }
-#: So many of the best sources are printed, and of the worst, where there are more.
+#: With many sources, this many of the best and of the worst are printed.
 BEST, WORST = 20, 10
-#: Parts into which known labels are cut where a method learns from them.
+#: Folds of the known labels for a method that learns from them.
 FOLDS = 5
 AUTO: dict[str, Any] = {"default": "auto", "show_default": True}
 

@@ -43,9 +43,9 @@ from consilience.tables.receipt import Receipt, fault_table
 from consilience.tables.vote_tables import check_known
 from consilience.votes import Votes
 
-#: Items that show the label type, where an engine holds the votes and none was named.
+#: Items from which the label type is guessed if an engine holds the votes.
 SHOWN_ITEMS = 50_000
-#: What a column of known labels is called, best first.
+#: Usual names of a column of known labels, best first.
 LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target", "rating", "score")
 #: Ids shown in a message.
 SHOWN = 3
@@ -58,7 +58,7 @@ _USED = {
     "table": tuple(name for name in Reading.__dataclass_fields__ if name not in ("field", "outside")),
 }
 _ALWAYS = ("origin", "space", "sources", "drop", "strict", "engine", "gold_item", "gold_label", "to")
-#: What only the export of a tool knows that its writer needs.
+#: Attribute of an export that its writer needs.
 _OWN = {"label-studio": "to_name", "coco": "categories"}
 
 
@@ -118,7 +118,7 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     with output.working("reading the votes"):
         table, raw, is_long, found = _read(path, reading, gold, Declared.by(space))
     missing = [name for name in wanted if name not in raw.sources]
-    # Else the model says which sources it misses; in a long table who says nothing abstains.
+    # Otherwise, the model names the missing sources. In a long table, a source without rows abstains.
     if raw.sources != wanted and raw.names_given and (is_long or not missing) and len(missing) < len(wanted):
         _note_others([name for name in raw.sources if name not in wanted], output)
         if missing:
@@ -179,7 +179,7 @@ def opened(
     options["sources"] = reading.sources if reading.sources or model is None else model.source_model_.sources
     drop = reading.drop if gold is None else (*reading.drop, gold)
     sample = ParquetPartitions(path, **{**options, "drop": drop}).sample(SHOWN_ITEMS, 0).whole.votes
-    if sample.labels.dtype != object and not reading.strict:  # pieces are read strictly, but for what is guessed here
+    if sample.labels.dtype != object and not reading.strict:  # pieces are read strictly, with what is guessed here
         sample = cleaned(sample, Declared.by(reading.space if model is None else model.space), abstain=reading.abstain)
     seen = sample.receipt or Receipt(0)
     space = _space(sample, reading, output) if model is None else model.space
@@ -328,7 +328,7 @@ def _interpreted(
         raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
     known_cells = _without_gaps(_matched(ids, labels, votes, name, output), space, reading)
     rows = list(known_cells)
-    # A number is text where the classes are texts such as '1'.
+    # A number is text if the classes are texts such as '1'.
     cells = [
         str(one) if isinstance(one, (int, float)) and not space.contains(one) and space.contains(str(one)) else one
         for one in known_cells.values()
@@ -472,7 +472,7 @@ def imported(path: Path, reading: Reading) -> Loaded | None:
     if origin != "judges":
         cast = int(np.count_nonzero(votes.observed))
         empty = 0 if votes.receipt is None else votes.receipt.empty
-        # A run file holds the top of longer lists.
+        # A run file contains the top of longer lists.
         notes = (f"In run files, {RANKED_BELOW}",) if origin == "trec" and reading.unlisted is None else ()
         votes = replace(votes, receipt=Receipt(cast + empty, empty, unit="answers", notes=notes))
     labels, known = getattr(export, "gold", (None, np.zeros(0)))
@@ -522,7 +522,7 @@ def _recognized(path: Path) -> str:
         text = read_text(path)
         document = parse_json(text if ending == ".json" else text.lstrip().split("\n", 1)[0])
     except (ValueError, FileFormatError):
-        return "table"  # which says what is wrong with it
+        return "table"  # whose reader reports the fault
     if isinstance(document, dict) and {"images", "annotations"} <= document.keys():
         return "coco"
     first = document[0] if isinstance(document, list) and document else document

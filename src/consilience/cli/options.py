@@ -32,14 +32,14 @@ ENGINES = ("local", "dask", "spark")
 TOOLS = ("label-studio", "coco", "argilla", "prodigy", "doccano")
 #: What a file of votes can be.
 ORIGINS = ("table", "judges", "label-studio", "coco", "argilla", "prodigy", "doccano", "cvat", "ground-truth", "trec")
-#: How a table starts that is not CSV, and the ending of such files.
+#: First bytes of tables that are not CSV, and the file extension.
 _STARTS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"FEA1", ".arrow"), (b"{", ".jsonl"))
 
 
 def table_file(ctx: click.Context, parameter: click.Parameter, value: Path) -> Path:
     """Return the name of a table; ``-`` is the standard input, whose format is seen from how it starts."""
     if str(value) != "-":
-        check_exists(value)  # before anything is said about other files
+        check_exists(value)  # before any message about other files
         return value
     data = sys.stdin.buffer.read()
     if not data:

@@ -24,11 +24,11 @@ from consilience.tables.files import check_target, replace_files
 from consilience.tables.receipt import Receipt
 
 Writer = Callable[[Path], object]
-#: Where a table goes that another program reads: as CSV to the standard output.
+#: Name of the standard output, to which tables are written as CSV.
 STDOUT = Path("-")
 #: Sources and reasons listed below a receipt.
 MOST_FAULTS = 8
-#: Cells are cut after this many signs; labels may be whole texts.
+#: Cells are cut after this many characters, because labels may be long texts.
 WIDEST = 100
 _COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
@@ -106,7 +106,7 @@ class Output:
             return
         self.note(in_options(str(receipt)))
         columns = receipt.faults.columns
-        # Words for "nothing" need no examples.
+        # Words that mean "no answer" need no examples.
         shown = [place for place, reason in enumerate(columns["reason"]) if not reason.startswith("'")]
         lines = repr(
             SourceTable({name: [cells[place] for place in shown] for name, cells in columns.items()})

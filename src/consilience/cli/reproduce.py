@@ -22,13 +22,13 @@ from consilience.exceptions import did_you_mean
 
 CATALOGUE = Path("experiments") / "catalogue.toml"
 ALL = "all"
-#: What an experiment may read beside its own draws: the option, the variable, and what lies there.
+#: Inputs of experiments: the option, the environment variable, and the contents.
 FOLDERS = {
     "data": ("--data", "CONSILIENCE_DATA", "real votes"),
     "cache": ("--cache", "CONSILIENCE_CACHE", "the output of parsers"),
     "snorkel": ("--snorkel", "CONSILIENCE_SNORKEL", "an environment with Snorkel"),
 }
-#: Packages that an experiment may import and that not every environment has, and what installs each.
+#: Optional packages of experiments, and how to install each.
 PACKAGES = {
     "torch": "'consilience[torch]'",
     "lightgbm": "'consilience[models]'",
@@ -156,7 +156,7 @@ def reproduce(
         output.note(f"[{number}/{len(chosen)}] {one.name}: {one.claim} (takes {one.full if larger else one.takes})")
         command = [sys.executable, "-m", f"experiments.{one.name}", *passed, *(["--full"] if larger else [])]
         start = time.perf_counter()
-        # In a process of its own, which shows its own progress.
+        # In a separate process, which shows its own progress.
         silent = subprocess.DEVNULL if output.silent else None
         status = subprocess.run(command, cwd=root, env=environment, check=False, stdout=silent).returncode
         seconds = round(time.perf_counter() - start, 1)

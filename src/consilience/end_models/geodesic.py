@@ -23,11 +23,11 @@ from consilience.label_types.manifolds.spaces import Hyperbolic, Sphere
 
 #: Geodesics longer than this, in curvature radii, would overflow the squares of the factors across.
 LONGEST = 300.0
-#: Shares of the items, nearest to the middle of the covariates, that give a start on a closed space.
+#: On a closed space, the fit starts from these shares of the items, closest to the middle of the covariates.
 CLOSED_STARTS = (1.0, 0.25)
 #: Steps for each share on the way from such a start to all items, which doubles each time.
 GROWING_STEPS = 10
-#: Damping at the start, and where no step is short enough to lower the cost.
+#: Damping at the start, and the value at which the search for a better step ends.
 DAMPING, GIVE_UP = 1e-3, 1e10
 
 
@@ -133,7 +133,7 @@ class GeodesicRegression(EndModel):
         mean = geometry.means(points[None], (weights / weights.sum())[None]).points[0]
         error = float(weights @ geometry.distance(predicted[present], points) ** 2)
         total = float(weights @ geometry.distance(mean, points) ** 2)
-        if total <= np.finfo(float).eps * float(weights.sum()):  # labels that do not differ
+        if total <= np.finfo(float).eps * float(weights.sum()):  # all labels are equal
             return 1.0 if error <= np.finfo(float).eps * float(weights.sum()) else 0.0
         return 1.0 - error / total
 
@@ -320,7 +320,7 @@ def _starts(whole: _Problem, home: FloatArray) -> Iterator[GeodesicFit]:
     for share in CLOSED_STARTS if whole.geometry.curvature > 0 else (1.0,):
         count = max(round(share * n), min(n, k + 2))
         fit = whole.of(order[:count]).line(home if count == n else None)
-        while count < n:  # points further out are added to a curve that already has the right direction
+        while count < n:  # outer points are added to a curve that already has the right direction
             fit = whole.of(order[:count]).minimize(fit, GROWING_STEPS, 1e-4)
             count = min(2 * count, n)
         yield replace(fit, cost=whole.cost(fit.base, fit.velocities))
@@ -400,13 +400,13 @@ class _Problem:
             while damping < GIVE_UP:
                 change, length = step(damping)
                 reached = self._moved(fit, change)
-                # At the accuracy of the distances no step lowers the cost.
+                # No step lowers the cost, given the accuracy of the distances.
                 if reached.cost <= fit.cost * (1.0 + 1e-13) or length <= tolerance * scale:
                     break
                 damping *= 10.0
             if reached.cost <= fit.cost * (1.0 + 1e-13):
                 fit = reached
-            # A step that is short because of its damping does not show convergence.
+            # A step that is short because of damping does not show convergence.
             converged = length <= tolerance * scale and damping <= 1.0
             converged |= damping >= GIVE_UP and step(0.0)[1] <= 1e-5 * scale
             damping = max(damping / 10.0, 1e-12)

@@ -14,7 +14,7 @@ from consilience.label_model import Configurable
 class EndModel(Configurable):
     """A model with settings and a fitted state."""
 
-    #: The attribute that a fitted model has.
+    #: An attribute that only a fitted model has.
     learned: ClassVar[str]
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -62,7 +62,7 @@ class ParserFamily(ABC):
 
     training_words: int  # the largest number of words of a treebank to train on
     words_seen: int  # the length of the training in words, repetitions counted
-    reads: str  # what the parser sees of a sentence
+    reads: str  # the input of the parser for a sentence
 
     def seeing(self, n_words: int) -> Self:
         """Return the same family with another length of training."""
@@ -149,7 +149,7 @@ class UDPipe(ParserFamily):
         return chosen | {name: getattr(self, name) for name in ("transition_system", "transition_oracle")}
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
-        # The trainer has a fixed seed of its own, so the seed determines the order of the sentences.
+        # The trainer has a fixed seed, so our seed only determines the order of the sentences.
         udpipe = needed("ufal.udpipe", "The UDPipe parser", "parsers")
         chosen = self.settings(sum(len(sentence.words) for sentence in sentences))
         options = [f"{name}={value}" for name, value in chosen.items()]

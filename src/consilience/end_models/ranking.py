@@ -203,7 +203,7 @@ class LambdaRanker(RankingModel):
         chosen = {name: value for name, value in self.get_params().items() if name != "settings"}
         chosen |= {"label_gain": list(range(GRADES)), "verbosity": -1, "deterministic": True}
         model = lightgbm.LGBMRanker(objective="lambdarank", **(chosen | (self.settings or {})))
-        # How many distinct places of its set lie below that of an item.
+        # The number of distinct places below that of an item.
         places = [np.unique(part, return_inverse=True)[1] for part in sets.parts(positions)]
         grades = np.minimum(np.concatenate([place.max() - place for place in places]), GRADES - 1)
         model.fit(sets.features, grades, group=sets.sizes, sample_weight=weights[sets.owner])
@@ -326,7 +326,7 @@ def _list_loss(torch: Any, network: Any, features: Any, rows: Any, present: Any,
     scores = torch.zeros(rows.shape)
     scores[present] = network(features[rows[present]])[:, 0]
     hidden = scores.masked_fill(~present, -1e9)  # finite, so that gradients are too
-    # log of the sum over an item and all behind it; padding lies behind everything and adds nothing
+    # log of the sum over an item and all items after it; padding comes last and adds nothing
     remaining = torch.logcumsumexp(hidden.flip(1), dim=1).flip(1)
     terms = torch.where(present, remaining.masked_fill(~present, 0.0) - scores, torch.zeros_like(scores))
     return (weights.to(terms.dtype) * terms.sum(dim=1)).mean()

@@ -17,7 +17,7 @@ from consilience.tables.frames import n_rows, take_rows
 from consilience.votes import as_votes
 
 UNSURE = ("weight", "drop", "keep")
-#: A class below this share of an item is not worth a row.
+#: A class with a smaller probability gets no row.
 NEGLIGIBLE = 1e-3
 
 

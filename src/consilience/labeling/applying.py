@@ -34,11 +34,11 @@ from consilience.tables.frames import Column, column_of_series
 from consilience.tables.vote_tables import check_unique_ids
 from consilience.votes import Votes
 
-#: Rows handed to a vectorized function at once.
+#: Rows passed to a vectorized function at a time.
 CHUNK_ROWS = 1 << 15
-#: Rows between two looks at the clock.
+#: Rows between two checks of the clock.
 BLOCK = 256
-#: What a worker does: set before it is forked, or sent to it.
+#: The task of a worker, set before it is forked or sent to it.
 _work: Callable[[Task], Any] | None = None
 
 
@@ -192,8 +192,8 @@ def apply_with_faults(
     chunks = as_chunks(data, chunk_rows)
     total = chunks.n_rows
     if total is not None and jobs > 1 and chunks.whole is not None and not any(one.vectorized for one in found):
-        # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are, and
-        # functions of a row never see what holds their cells.
+        # Enough pieces for all processes. Vectorized functions get the same batches for any number of processes, and
+        # functions of a row do not depend on the batch.
         is_polars = type(chunks.whole).__module__.startswith("polars")
         whole = chunks.whole.to_arrow() if is_polars else chunks.whole
         chunks = in_memory(whole, max(1, min(chunk_rows, -(-total // (4 * jobs)))))
@@ -266,10 +266,10 @@ def _results(work: Work, chunks: Chunks, jobs: int, bar: Bar) -> Iterator[Any]:
     if jobs == 1:
         yield from map(replace(work, advance=bar.advance), chunks.tasks())
         return
-    # On macOS linear algebra and system libraries crash in a forked process.
+    # On macOS, linear algebra and system libraries crash in a forked process.
     fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
     if type(chunks.whole).__module__.startswith("polars"):
-        fork = False  # the threads of polars do not survive it
+        fork = False  # the threads of polars do not survive a fork
     work = replace(work, chunks=chunks if fork else None)
     tasks = chunks.tasks() if fork else (Task(one.first_row, chunks.load(one)) for one in chunks.tasks())
     for result in run_in_processes(work, tasks, jobs, fork=fork):
@@ -300,7 +300,7 @@ def run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs:
             return pool.submit(_run, task)
 
     try:
-        yield from in_order(submit, tasks, 2 * n_jobs)  # so that neither rows nor results pile up
+        yield from in_order(submit, tasks, 2 * n_jobs)  # so that neither rows nor results accumulate
     except BrokenProcessPool:
         raise LabelingFunctionError(
             "A worker process ended without an answer: it ran out of memory, a function ended it, or a script calls "
@@ -527,7 +527,7 @@ def join_answers(chunks: Sequence[Sequence[Answers]], space: LabelSpace | None) 
     shapes = {one.labels.shape[1:] for one in voting}
     soft = max(shapes, key=len, default=())
     coded = space is not None and _has_codes(space)
-    same_shape = len(shapes) <= 1 or coded  # classes beside rows of probabilities become such rows, too
+    same_shape = len(shapes) <= 1 or coded  # with rows of probabilities present, classes become such rows, too
     dtype = common_dtype([one.labels.dtype for one in voting]) if voting else np.dtype(np.int8 if coded else object)
     labels = blank((*observed.shape, *soft), dtype) if same_shape else blank(observed.shape, object)
     for start, chunk in zip(starts, chunks, strict=False):

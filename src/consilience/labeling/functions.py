@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 
-#: Rows for which a preprocessor remembers what it returned: a chunk of them.
+#: Rows for which a preprocessor caches its result: one chunk.
 REMEMBERED = 1 << 15
 
 #: By process: a lock that another thread held at a fork would stay closed in the new process.
@@ -43,7 +43,7 @@ class once:  # noqa: N801 - it is used like a function
         process = os.getpid()
         with _creating.setdefault(process, threading.RLock()):
             made = self.__dict__.get("_made")
-            if made is None or made[0] != process:  # what the parent process made may not survive the fork
+            if made is None or made[0] != process:  # the parent's object may not survive the fork
                 made = self.__dict__["_made"] = (process, self.factory())
             return made[1]
 

@@ -78,7 +78,7 @@ def keywords(
     if not several or not all(isinstance(word, str) and word for word in several):
         raise InvalidVotesError(f"words={several!r} is not a list of words. Give at least one, none of them empty.")
     choice = "|".join(re.escape(word) for word in sorted(several, key=len, reverse=True))
-    # Not \b: it finds no border beside a word that begins or ends with a sign, such as "c++".
+    # Not \b, which finds no boundary at words that begin or end with a symbol, such as "c++".
     pattern = rf"(?<!\w)(?:{choice})(?!\w)" if whole_words else choice
     return regex(column, pattern, label, name=name or f"keywords_{label}", flags=re.IGNORECASE if ignore_case else 0)
 
@@ -283,7 +283,7 @@ def _model_inputs(chunk: Any, model: Any, columns: str | tuple[str, ...] | None)
     table = [column_of(chunk, name) for name in columns]
     shown = ~np.any([column.null for column in table], axis=0)
     values = [column.values[shown] for column in table]
-    if hasattr(model, "feature_names_in_"):  # was fitted on a frame, and asks for one
+    if hasattr(model, "feature_names_in_"):  # was fitted on a frame, and expects one
         if is_frame(chunk) and not hasattr(chunk, "to_batches"):
             frame = as_frame(chunk).select(list(columns)).filter(shown.tolist())
             return frame.to_native(), shown

@@ -21,9 +21,9 @@ from consilience.votes import Votes, as_votes
 
 #: Items on which sources are compared pair by pair.
 MAX_ITEMS = 20_000
-#: Labels listed under "polarity"; a source that votes more of them is shown by how many.
+#: Labels listed under "polarity". For a source with more of them, their number is shown.
 LISTED = 4
-#: Different labels of a source that are told apart where the votes are in partitions.
+#: Largest number of different labels counted per source in partitions.
 MOST_LABELS = 10_000
 #: Costs up to this are rounding.
 EQUAL = 1e-12
@@ -109,7 +109,7 @@ def summarize(
             raise UnsupportedError("gold= needs space=, which defines what an error costs.")
         table = as_votes(votes) if space is None else as_votes(votes, space)
         truth = None if space is None else read_gold(gold, space, len(table))
-        if gold is not None and truth is None:  # none is known, which the table shall say
+        if gold is not None and truth is None:  # no label is known, and the table shows that
             nothing = np.zeros((len(table), 1), dtype=bool)
             truth = replace(table.select(table.sources[:1]), observed=nothing)
         partitions = InMemoryPartitions(Part(table, truth), rows=max(1, len(table)))

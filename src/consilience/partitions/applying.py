@@ -26,7 +26,7 @@ from consilience.partitions.spark import over_tables, use_this_interpreter
 from consilience.tables.cells import spelled_out
 from consilience.tables.vote_tables import LabelTable, storable, wide_arrow
 
-#: Rows whose votes show the types of the columns.
+#: Rows from which the types of the columns are taken.
 FIRST_ROWS = 1000
 
 

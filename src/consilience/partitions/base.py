@@ -26,7 +26,7 @@ from consilience.votes import Votes, as_votes
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
-#: Items that show a law what it cannot know before any vote.
+#: Items from which a law adapts to the votes.
 SAMPLE = 400
 
 

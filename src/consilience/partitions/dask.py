@@ -175,7 +175,7 @@ class DaskPartitions(ReadPartitions):
             elif hasattr(frame, "dask"):
                 futures.append(self.client.compute(frame))
             else:
-                futures.append(self._submit(lambda frame: frame, frame))  # in a task, which can be computed again
+                futures.append(self._submit(lambda frame: frame, frame))  # in a task, which can be recomputed
         columns = self._submit(lambda frame: list(nw.from_native(frame).columns), futures[0]).result()
         return futures, list(map(str, columns))
 
@@ -196,7 +196,7 @@ def _client(client: Any) -> Any:
         ) from None
 
 
-# What runs on the workers.
+# Runs on the workers.
 
 
 def _keys(index: int, slices: int, part: Part, place: str) -> duplicate_ids.Keys:

@@ -27,7 +27,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 Keys = npt.NDArray[np.int64]
 #: The first and the last id of a run.
 Span = tuple[int, int]
-#: An id, what an error calls the piece it is in, and its row there.
+#: An id, the name of its piece in error messages, and its row there.
 Place = tuple[Any, str, int]
 
 

@@ -33,7 +33,7 @@ from consilience.votes import Votes
 
 #: Methods of a model whose answers `predict_frame` returns.
 QUESTIONS = ("predict", "predict_baseline", "predict_proba", "confidence")
-#: Items whose labels show the type of a label.
+#: Items from which the type of a label is taken.
 SHOWN = 50
 #: Depth of nested objects in a fingerprint; deeper ones count by their type.
 DEEPEST = 10
@@ -147,7 +147,7 @@ class Labeler:
         if self.schema is None:
             return found
         if "label" in found.column_names and not part.votes.observed.any() and self.fill is None:
-            # without votes nothing shows the type of a label
+            # without votes, the type of a label is unknown
             place = found.column_names.index("label")
             found = found.set_column(place, "label", pa.nulls(len(found), self.schema.field("label").type))
         return found.cast(self.schema)
@@ -341,7 +341,7 @@ def _described(value: Any, depth: int) -> Any:
         value = value.tolist()
     if isinstance(value, (bytes, np.dtype, re.Pattern)):
         return repr(value)
-    if depth == 0 or isinstance(value, (type, ModuleType)):  # the text of an object would hold an address
+    if depth == 0 or isinstance(value, (type, ModuleType)):  # the text of an object would contain an address
         return getattr(value, "__name__", type(value).__name__)
 
     def each(values: Iterable[Any]) -> list[Any]:

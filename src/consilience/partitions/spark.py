@@ -154,7 +154,7 @@ class SparkPartitions(ReadPartitions):
             return [_batch(duplicate_ids.places_of(np.array(suspects), part.votes.items, place, start))]
 
         with _our_errors(self._file_of):
-            # To exchange keys between executors is slow, and not needed if ids are sorted.
+            # Exchanging keys between executors is slow, and not needed if ids are sorted.
             if duplicate_ids.are_apart(
                 pickle.loads(row[0])
                 for row in self._mapped(lambda part: duplicate_ids.spans_of(part.votes.items)).collect()
@@ -245,7 +245,7 @@ def _forget(content: Any) -> None:
         content.unpersist()
 
 
-# What runs on the executors: from batches to batches.
+# Runs on the executors, from batches to batches.
 
 
 def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) -> Callable[[Batches], Batches]:

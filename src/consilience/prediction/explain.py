@@ -101,7 +101,7 @@ class Explanation:
             lines[0] += f"; {ahead}" if margin < 0 else f"; next best {other} (margin {margin:.2f})"
         width = max((len(voice.source) for voice in self.voices), default=0)
         for voice in self.voices:
-            # On a continuous scale every vote moves the label; elsewhere a vote counts, and may decide.
+            # On a continuous scale, every vote moves the label. Elsewhere, a vote counts and may decide.
             moves = voice.alone is not None and voice.label_without is not None
             without = f"; without it {_text(voice.label_without)}" if moves or voice.flips else ""
             counts = "" if moves or compared else f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  "
@@ -147,7 +147,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     belief = belief_without([voters[:0], *voters[:, None]])
     label, without, cast = belief.labels[:1], belief.labels[1:], said.labels[0, voters]
     distance, weight = apart(cast), model.summary.weight[voters]
-    # Without its only voter an item has no label at all.
+    # Without its only voter, an item has no label.
     alone = len(voters) == 1
     moved = np.zeros(1) if alone else apart(without)
     other, margin = None, float("nan")

@@ -35,7 +35,7 @@ from consilience.arrays import FloatArray, IntArray
 
 #: Normal quantile of a 95% interval.
 Z = NormalDist().inv_cdf(0.975)
-#: Items that Wilson's interval adds to a sample (z squared): what a handful of losses is averaged with.
+#: Items that Wilson's interval adds to a sample (z squared).
 PSEUDO = Z**2
 #: Largest leverage of one item on the slope that its residual is corrected for.
 MOST_LEVERAGE = 0.9
@@ -135,7 +135,7 @@ def estimate_mean(
     drawn = np.minimum(1.0 / (items * share), 1.0) if n < items else np.ones(n)
     mean, shift = float(share @ values), float(share @ control)
     rest, spread = values - mean, control - shift
-    # Few items that differ from most of the others say little about how far values scatter.
+    # If few items differ from most of the others, they say little about the scatter of the values.
     largest = float(np.abs(values).max()) or 1.0
     common, times = np.unique(np.round(values / largest, 9), return_counts=True)
     usual, seen = largest * float(common[times.argmax()]), float(n - times.max())
@@ -159,12 +159,12 @@ def estimate_mean(
     count = len(residual)
     second = float((residual**2).mean())
     skew = float((residual**3).mean()) / second if second > 0.0 else 0.0
-    # Few large residuals carry the noise where the model explains most: then as few were seen as there are of them.
+    # If the model explains most of the variance, few large residuals carry the noise, and only these count as seen.
     pseudo = PSEUDO * (1.0 - seen / n)
     seen = min(seen, float((residual**2).sum() ** 2 / (residual**4).sum())) if second > 0.0 else 0.0
     heaviest = float(heavy.max())
-    # Once the model explains more than half, what is left is rare in both directions: a loss that nobody expected, and
-    # one that was expected and did not come.
+    # If the model explains more than half, residuals are rare in both directions: unexpected losses, and expected
+    # losses that did not occur.
     left = float(share @ (rest - fitted) ** 2) / max(float(share @ rest**2), 1e-300)
     explained = max(1.0 - 2.0 * left, 0.0)
     wilson = 2.0 * (1.0 - explained) * min(mean, 1.0 - mean) if zero_one else 0.0

@@ -12,7 +12,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
-#: Sweeps over dependent sources. At an acceptance rate of a tenth, .9 ** 50 = .5% of the start is left.
+#: Sweeps over dependent sources. At an acceptance rate of a tenth, .9 ** 50 = .5% of the start remains.
 SWEEPS = 50
 
 

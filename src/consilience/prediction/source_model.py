@@ -18,7 +18,7 @@ from consilience.tables.display import SourceTable
 from consilience.tables.encoding import align_sources
 from consilience.votes import Votes
 
-#: At this potential two sources differ in one of 20,000 votes.
+#: At this potential, two sources differ in one of 20,000 votes.
 LARGEST_POTENTIAL = 10.0
 
 
@@ -142,7 +142,7 @@ class SourceModel:
         """What to do about the sources that findings name: "fix" or "drop". Keep all others."""
         return {
             name: advice
-            for advice in ("fix", "drop")  # a source that a finding says to drop is not worth a fix
+            for advice in ("fix", "drop")  # "drop" has precedence over "fix"
             for item in self.diagnostics
             if item.advice == advice
             for name in item.sources

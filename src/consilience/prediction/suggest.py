@@ -25,9 +25,9 @@ __all__ = ["PURPOSES", "Suggestion", "audit_sizes", "suggest"]
 
 #: Length of the list from which items are chosen, per item asked for, and its least length.
 SHORT_LIST, SHORTEST = 20, 200
-#: Share of an audit that is drawn where the model is unsure; the rest is drawn evenly. No item weighs more than
-#: 1 / (1 - share) times its weight in an even sample. So a loss that the sample missed makes the interval at most a
-#: twentieth longer, and misleading doubts make it longer by the square root of that.
+#: Share of an audit that is drawn where the model is uncertain. The rest is drawn uniformly. No item has more than
+#: 1 / (1 - share) times its weight in a uniform sample. So a loss that the sample missed makes the interval at most
+#: a twentieth longer, and misleading uncertainty makes it longer by the square root of that.
 UNSURE_SHARE = 1.0 - 1.0 / 1.05
 PURPOSES = ("both", "audit", "learn")
 

@@ -34,15 +34,15 @@ MAX_VOTES = 40
 EQUAL = 1e-9
 #: Items on which sources are compared with each other.
 COMPARED_ITEMS = 20_000
-#: Sources that are compared with each other: those of most votes.
+#: Number of sources that are compared with each other, those with the most votes.
 COMPARED_SOURCES = 30
 #: More sources than that are numbered on the map.
 MAX_NAMES = 14
 #: Letters of one cell that are shown, and pixels of the longer side of an embedded picture.
 MAX_LETTERS, MAX_PIXELS = 1_200, 360
-#: Bytes of a picture that is embedded as it is, where Pillow is not there to make it smaller.
+#: Largest picture, in bytes, that is embedded unchanged if Pillow is not installed.
 MAX_BYTES = 60_000
-#: Pictures that a browser shows and that hold no script, by the end of their names.
+#: File extensions of pictures that a browser shows and that contain no scripts.
 PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".webp": "webp"}
 #: Findings that name sources which may depend on each other.
 _DEPENDENCE = ("dependent-pair", "copied-source")

@@ -37,7 +37,7 @@ SIZE, MARGIN = 280.0, 24.0
 MIDDLE, RIM = SIZE / 2, SIZE / 2 - MARGIN
 #: Names that are listed before "and 12 more".
 LISTED = 8
-#: What a label of each type is, with what `_detail` says about it.
+#: Description of a label of each type, with the text of `_detail`.
 _WORDS: dict[type[LabelSpace], str] = {
     types.Classes: "one of {0.k} classes{1}",
     types.FiniteMetric: "one of {0.k} nodes with a distance{1}",
@@ -295,7 +295,7 @@ def _(space: types.Scores, label: Any, other: Any = None) -> Markup:
 
 @item_picture.register
 def _(space: types.Scores, item: Item) -> Markup:
-    # Sources speak on scales of their own, so what they said is drawn as it is, and the label with its interval.
+    # Sources have their own scales, so votes are drawn unchanged, and the label with its interval.
     ends = np.array(space.range if space.range is not None else [], dtype=np.float64)
     deviation = float(item.details.get("standard_deviation", np.nan))
     return draw.points_on_line(item.votes, float(item.label), deviation, ends)
@@ -328,7 +328,7 @@ def _(space: types.Vectors, item: Item) -> Markup:
         return draw.points_on_line(flat, float(label[0]), float("nan"), np.zeros(0))
     if space.d > 2:
         return _profiles([*(vote.source for vote in item.votes), "label"], everything)
-    # One unit is as long across as upwards.
+    # One unit has the same length in both directions.
     middle = (everything.max(axis=0) + everything.min(axis=0)) / 2
     reach = max(float(np.abs(everything - middle).max()), 1e-12)
     low, high = middle - reach, middle + reach

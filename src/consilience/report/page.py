@@ -30,15 +30,15 @@ from consilience.tables.display import Cell, figure, findings_fragment, table_fr
 from consilience.tables.files import csv_text
 
 TITLE = "Labels from many sources"
-#: Rows of the table of sources; a page with more of them is slow to open.
+#: Rows of the table of sources. A page with more rows is slow to open.
 MAX_SOURCES = 250
 #: Fields of a record whose cost and weight have columns of their own.
 MAX_FIELDS = 6
-#: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
+#: Largest number of items shown with all their votes, and largest total number of characters of these items.
 MAX_ITEMS, MAX_LETTERS = 50, 350_000
-#: Of them, those that are seen at once.
+#: Number of them that are visible at first.
 FIRST_ITEMS = 10
-#: Sources whose habits are drawn, votes of each that are dots, and labels of a confusion matrix.
+#: Number of sources with a plot of their votes, of dots for each, and of labels in a confusion matrix.
 MAX_HABITS, MAX_POINTS, MAX_CONFUSED = 12, 150, 8
 _ADVICE = {"keep": "good", "fix": "warning", "drop": "error"}
 _SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
@@ -66,7 +66,7 @@ def page_of(
         title=TITLE if title is None else title,
         style=Markup(style),
         script=Markup(script),
-        # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
+        # User text is escaped. If that ever failed, the browser would still run only this script.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{fingerprint}'",
         model=evidence.model,
         overview=overview(evidence, words, ranked),

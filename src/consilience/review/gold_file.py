@@ -62,7 +62,7 @@ class GoldFile:
                         f"{', '.join(map(repr, rows[0]))}. Give --gold the name of a new file."
                     )
                 if not data.endswith(b"\n"):
-                    # A line that was cut off was never acknowledged; it is ended, and left out by `records`.
+                    # A truncated line was never acknowledged. It is terminated here and skipped by `records`.
                     file.write(b'"\n' if data.count(b'"') % 2 else b"\n")
                     _to_disk(file)
         except UnicodeDecodeError:
@@ -90,7 +90,7 @@ class GoldFile:
             try:
                 import fcntl
 
-                fcntl.flock(file, fcntl.LOCK_EX)  # closing the file gives the lock back, also if we are killed
+                fcntl.flock(file, fcntl.LOCK_EX)  # closing the file releases the lock, even if the process is killed
             except ImportError:  # on Windows appending alone keeps lines whole
                 pass
             file.seek(0)

@@ -18,7 +18,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.label_types.elements.space import ElementSpace
 from consilience.votes import Votes
 
-#: Labels that are shown as buttons; of more, one of the votes is picked.
+#: Up to this many labels are shown as buttons. With more, one of the votes is chosen.
 MOST_BUTTONS = 60
 
 

@@ -29,7 +29,7 @@ from consilience.tables.files import csv_cell, typed_cells, write_table
 from consilience.tables.writing import label_column, write_labels
 from consilience.votes import Votes
 
-#: Seconds for which an item that a tab shows is not given to another one.
+#: Seconds for which an item shown in one tab is not offered in another.
 LEASE = 300.0
 _log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class Session:
                 self._stale = False
             try:
                 self._learn()
-            except Exception as error:  # the page goes on without the numbers, and says why
+            except Exception as error:  # the page continues without the numbers, and shows the reason
                 _log.exception("cannot learn from the answers")
                 self._live = {**self._live, "trouble": str(error)}
 
@@ -265,6 +265,6 @@ def _read_cells(space: LabelSpace, cells: list[str]) -> Batch:
     found = []
     for cell in cells:  # one by one: an answer must not change how another one is read
         [typed] = typed_cells([cell])
-        # A number is text where the classes are texts such as '1'.
+        # A number is text if the classes are texts such as '1'.
         found.append(cell if isinstance(typed, (int, float, bool)) and not space.contains(typed) else typed)
     return as_object_array(space.read_text(as_object_array(found)))
