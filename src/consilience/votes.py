@@ -87,7 +87,7 @@ class Votes:
     repeated_pairs: tuple[tuple[str, str], ...] = ()
     receipt: Receipt | None = None
 
-    # An item is a row of votes, not one vote, so that neither NumPy nor a for loop should guess.
+    # An item is a row of votes, so NumPy and for loops must not iterate over single votes.
     __iter__: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -233,7 +233,7 @@ class Votes:
                [0, 1]])
         """
         table, pairs, receipt = read_wide(frame, sources, item, repeats)
-        # pandas numbers the columns of a bare array; these are not names that somebody chose.
+        # pandas numbers the columns of an array without names. These numbers are not names.
         counted = tuple(map(str, range(len(table.sources))))
         return cls(
             *table, names_given=sources is not None or table.sources != counted, repeated_pairs=pairs, receipt=receipt

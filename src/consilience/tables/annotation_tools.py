@@ -19,7 +19,7 @@ from consilience.votes import as_votes
 
 Files = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, str | Path]
 Record = Mapping[str, Any]
-#: Texts that are longer, or of which most occur once, are answers in one's own words, not choices.
+#: Longer texts, and texts that mostly occur once, are free answers, not choices.
 LONGEST_CHOICE = 60
 
 
@@ -101,7 +101,7 @@ def read_prodigy(path: Files) -> Annotations:
         if kind == "choices":
             return tuple(map(str, record.get("accept", [record.get("answer", "accept")]))) or None
         sides = ("start", "end") if kind == "labels" else ("x", "y", "width", "height")
-        straight = () if kind == "labels" else (0.0,)  # boxes are not turned
+        straight = () if kind == "labels" else (0.0,)  # boxes are not rotated
         return [(*(span[side] for side in sides), *straight, span.get("label")) for span in record.get("spans") or ()]
 
     tasks = [

@@ -47,20 +47,20 @@ class Annotations:
     votes: Votes
     #: Kind of the question, in the words of Label Studio: "choices", "number", "labels" (spans), "rectanglelabels", ...
     kind: str
-    #: None where all said one and the same thing, or where labels are objects that need a distance of yours, as boxes
-    #: that are turned do: use `Metric`.
+    #: None if all annotators gave the same answer, or if labels need your own distance, such as rotated boxes: use
+    #: `Metric`.
     space: LabelSpace | None
-    #: Known labels, as ``fit(votes, gold=...)`` takes them; who marked them as such does not vote.
+    #: Known labels, as ``fit(votes, gold=...)`` takes them. Annotators who marked them do not vote on these items.
     gold: tuple[Batch, BoolArray]
-    #: What each item shows.
+    #: The data of each item.
     data: tuple[Mapping[str, Any], ...]
-    #: Name of the question, where the tool has names.
+    #: Name of the question, if the tool has names.
     field: str = ""
-    #: What is ranked in each item, where that is the question.
+    #: The things to rank in each item, for ranking questions.
     candidates: tuple[tuple[str, ...], ...] | None = None
-    #: Label Studio: the name of what the control annotates.
+    #: Label Studio: the name of the object that the control annotates.
     to_name: str = ""
-    #: COCO: the categories as the files have them.
+    #: COCO: the categories as in the files.
     categories: tuple[Mapping[str, Any], ...] = ()
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ def gathered(
     gold: list[Any] = [None] * len(ids)
     cells: dict[tuple[int, str], list[Any]] = {}
     for row, answer, label in zip(rows, answers, labels, strict=True):
-        if not answer.truth:  # a task that was skipped and done later is one vote
+        if not answer.truth:  # a task that was skipped and annotated later is one vote
             cells.setdefault((row, answer.source), []).extend([] if is_null(label) else [label])
         elif not is_null(label):
             gold[row] = label

@@ -15,7 +15,7 @@ from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
 
-# Values of these types are never null, so a column of them needs no look at each value.
+# Values of these types are never null, so a column of them need not be checked value by value.
 _NEVER_NULL = frozenset({str, bytes, int, bool, list, tuple, dict, set, frozenset, np.ndarray})
 #: Dtypes of plain numbers: the types of Python, not their subclasses such as enums, and those of NumPy.
 _NUMBERS: tuple[tuple[type, tuple[type, ...], tuple[type, ...]], ...] = (
@@ -72,7 +72,7 @@ def differs_from(labels: Batch, abstain: Any) -> BoolArray:
         same = (not isinstance(v, np.ndarray) and bool(v == abstain) for v in labels.flat)
         return ~np.fromiter(same, dtype=bool, count=labels.size).reshape(labels.shape)
     if kind == "U" and not isinstance(abstain, str):
-        # np.array([["spam", -1]]) silently makes "-1" of -1: an abstention would become a class.
+        # np.array([["spam", -1]]) silently converts -1 to "-1", and an abstention would become a class.
         found = np.argwhere(labels == str(abstain))
         if len(found):
             row, column = found[0].tolist()
@@ -101,7 +101,7 @@ def read_cells(
         _check_shape(data)
         seen = _whole_cells(np.ma.getmaskarray(data), data, sources, allow_partial)
         array = np.asarray(data.data)
-        if array.dtype.kind in "fcO" and not seen.all():  # what lies below the mask means nothing
+        if array.dtype.kind in "fcO" and not seen.all():  # masked values have no meaning
             array = array.copy()
             array[~seen] = None if array.dtype == object else np.nan
         labels, observed = read_cells(array, sources, allow_partial=allow_partial)
@@ -119,7 +119,7 @@ def read_cells(
     if array.dtype == object:
         observed = ~null_mask(array)
         array = tighten(array, ~observed)
-        # Who passes an object array has chosen objects; nested lists have no such choice.
+        # An object array is a choice of the caller, nested lists are not.
         if array.dtype == object and not isinstance(data, np.ndarray):
             array = _stack(array, observed)
     if array.dtype.kind in "fc":
@@ -235,7 +235,7 @@ def common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     if not kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
         return np.dtype(object)
     together = np.result_type(*dtypes)
-    # Unsigned and signed integers meet in a float, which would round them.
+    # NumPy combines unsigned and signed integers as floats, which would round them.
     return np.dtype(np.int64) if kinds <= set("biu") and together.kind == "f" else together
 
 

@@ -28,19 +28,19 @@ from consilience.votes import Votes
 
 #: Label types whose cells are names, so that two spellings of one name are suspicious.
 _NAMED = (None, "classes", "ordinal")
-#: A missing word that this share of the cells holds is perhaps a label.
+#: A word for "missing" in at least this share of the cells may be a label.
 FREQUENT = 0.1
 #: Spellings listed in a note.
 LISTED = 3
-#: What becomes of things that a list leaves out.
+#: Ways to read items that a list leaves out.
 UNLISTED = ("below", "unseen")
-#: What is said where nobody chose between these.
+#: The note if neither was chosen.
 RANKED_BELOW = "what a list leaves out is ranked below its end; pass unlisted='unseen' if it was never seen."
-#: So many different labels are checked one by one, which is faster than all cells.
+#: With at most this many different labels, the labels are checked instead of all cells.
 FEW_WORDS = 1000
-#: Rows that show which columns are texts that were voted on.
+#: Rows from which columns of texts that were voted on are recognized.
 SHOWING_ROWS = 5000
-#: Lists are the top of longer ones where at least this share of them has one length, below that of all names together.
+#: Lists are the top of longer ones if at least this share of them has one length, shorter than all names together.
 TOP = 0.9
 
 

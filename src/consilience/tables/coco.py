@@ -15,11 +15,11 @@ from consilience.tables.annotations import Annotations, by_annotator
 from consilience.tables.files import read_json, write_json
 from consilience.votes import Votes, as_votes
 
-#: Boxes may end this many pixels beyond the image, as by rounding.
+#: Boxes may end this many pixels beyond the image, because of rounding.
 SLACK = 1.0
-#: What every entry of a list names, by a number or a text.
+#: Keys of references in the entries of a list, which are numbers or texts.
 _IDS = {"images": "id", "annotations": "image_id", "categories": "id"}
-#: Fields of annotations that say who drew them.
+#: Fields of annotations that name the annotator.
 _SOURCE_KEYS = ("annotator", "annotator_id", "worker_id", "created_by", "source")
 _FORM = "A COCO file has the lists images, annotations and categories."
 

@@ -16,7 +16,7 @@ from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import needed
 from consilience.lazy import pyarrow as pa
 
-#: Columns that are shown in percent wherever they occur.
+#: Columns that are always shown in percent.
 SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right", "precision", "recall"})
 SHARES |= {"other_labels", "class_accuracy", "picks_first", "tie_rate", "cycles", "order_flips"}
 
@@ -75,7 +75,7 @@ class SourceTable:
     columns: dict[str, list[Any]]
     #: Lines that are shown below the rows.
     note: str = ""
-    #: Columns in percent, in addition to the usual ones; and those that are shown only where they differ.
+    #: Additional columns in percent, and columns that are only shown if their values differ.
     shares: frozenset[str] = frozenset()
     optional: frozenset[str] = frozenset()
 

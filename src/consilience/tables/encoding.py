@@ -37,7 +37,7 @@ def _encoded(votes: Votes, space: LabelSpace) -> Votes:
             "(Votes.from_matrix(..., abstain=None))."
         )
     if not votes.observed.any():
-        if space.n_labels is None:  # nothing to encode; the cells as they are keep the type of a missing label
+        if space.n_labels is None:  # nothing to encode; unchanged cells keep the type of a missing label
             return votes
         return replace(votes, labels=np.zeros(votes.observed.shape, dtype=np.int8))
     if votes.labels.dtype == object:
@@ -46,7 +46,7 @@ def _encoded(votes: Votes, space: LabelSpace) -> Votes:
     starts = [start for start in range(0, len(votes), step) if votes.observed[start : start + step].any()]
     parts = [_encode_rows(votes, space, start, start + step) for start in starts]
     if all(part.dtype == votes.labels.dtype and np.may_share_memory(part, votes.labels) for part in parts):
-        return votes  # already as the space wants them
+        return votes  # already in the form of the space
     if len(parts[0]) == len(votes):
         return replace(votes, labels=parts[0])
     labels = np.zeros((len(votes), *parts[0].shape[1:]), dtype=np.result_type(*(part.dtype for part in parts)))
@@ -71,10 +71,10 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, stop: int) -> Batc
         cast = cast[position]
         batch = space.as_batch(cast)
         if {labels.dtype.kind, batch.dtype.kind} <= {"i", "u"} and few_votes(observed) and np.array_equal(batch, cast):
-            return labels  # numbers already as the space wants them: a copy would be mostly empty cells
+            return labels  # numbers already in the form of the space: a copy would be mostly empty cells
         encoded = np.zeros((n * m, *batch.shape[1:]), dtype=batch.dtype)
         if batch.dtype.kind == "f":
-            encoded[:] = batch[0]  # a point, also where nobody votes
+            encoded[:] = batch[0]  # a valid point, also in empty cells
         encoded[position] = batch
         return encoded.reshape(n, m, *batch.shape[1:])
     except InvalidLabelError as error:
@@ -114,7 +114,7 @@ def _check(cells: Batch, space: LabelSpace) -> None:
     column = Votes.from_array(cells.reshape(len(cells), 1, *cells.shape[1:]), sources=["cell"])
     try:
         encode(column, space)
-    except InvalidLabelError as error:  # the place within this column of cells means nothing to anybody
+    except InvalidLabelError as error:  # the position in this column of cells is meaningless to the user
         raise InvalidLabelError(str(error).split("source 'cell': ", 1)[-1], error.index) from None
 
 

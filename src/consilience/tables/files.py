@@ -30,7 +30,7 @@ from consilience.lazy import feather, parquet
 from consilience.lazy import pyarrow as pa
 from consilience.tables.frames import LINES
 
-#: What a file is, by the end of its name.
+#: File formats by extension.
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
@@ -38,29 +38,29 @@ FORMATS = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather"), "arrow"),
 }
-#: Spreadsheets, which pandas reads; nothing is written to them.
+#: Spreadsheets, which pandas reads. They are not written.
 _SHEETS = (".xlsx", ".xls", ".ods")
-#: Ends the name of text that gzip packed.
+#: Extension of files compressed by gzip.
 PACKED = ".gz"
-#: Files that are not tables, and what reads them.
+#: Files that are not tables, and their readers.
 _OTHER_READERS = {
     ".conllu": "in Python, tables.read_conllu reads it",
     **dict.fromkeys((".soc", ".soi", ".toc", ".toi"), "Rankings.read_preflib reads the text of PrefLib files"),
 }
 _DELIMITERS = (",", "\t", ";", "|")
 _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
-#: What cells of text may be instead: whole numbers and numbers, but no ids such as 007; booleans; JSON.
+#: Types that cells of text are converted to: integers and floats, but not ids such as 007; booleans; JSON.
 _TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"\s*(?:0|-?[1-9]\d*)\s*", re.ASCII), int),
     (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.I), float),
     (re.compile(r"\s*(?:true|false)\s*", re.I), lambda cell: cell.strip().lower() == "true"),
     (re.compile(r"\s*[\[{].*", re.DOTALL), lambda cell: parse_json(cell if '"' in cell else cell.replace("'", '"'))),
 )
-#: Cells shown in a message are cut after this many signs.
+#: Cells shown in a message are cut after this many characters.
 SHOWN = 60
-#: Rows that are read at once.
+#: Rows read at a time.
 ROWS = 1 << 16
-#: What pandas calls a column without a name once it has read and written it.
+#: The name that pandas gives to a column without a name.
 PANDAS_INDEX = "Unnamed: 0"
 
 
@@ -262,7 +262,7 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
             raise FileFormatError(f"{name!r}: two columns have the name {title!r}. Give every column its own name.")
         try:
             columns[title] = pa.array(typed_cells(cells), from_pandas=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # lists of unlike things, a number beyond 64 bits
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # mixed lists, or a number beyond 64 bits
             columns[title] = pa.array([cell or None for cell in cells], pa.string())
     return pa.table(columns, metadata=_numbered(lines[1:]))
 
@@ -314,7 +314,7 @@ def _read_sheet(path: Path) -> pa.Table:
             f"{str(path)!r} is a spreadsheet, which needs pandas and openpyxl ({error}). Save it as CSV, or run: "
             "pip install 'consilience[excel]'."
         ) from None
-    except Exception as error:  # each engine of pandas has its own
+    except Exception as error:  # each engine of pandas has its own error
         raise FileFormatError(
             f"{str(path)!r} cannot be read as a spreadsheet: {str(error).rstrip('.')}. Save it as CSV."
         ) from None
@@ -510,9 +510,10 @@ def write_json_lines(path: str | Path, records: Sequence[Any], *, force: bool = 
 
 def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
     """Write text in UTF-8, packed if the name ends in ``.gz``; see `replace_file`."""
-    # Half a surrogate pair in somebody's text cannot be encoded; it must not cost the whole file.
+    # Half a surrogate pair cannot be encoded, but it must not prevent writing the file.
     data = text.encode("utf-8", errors="replace")
-    packed = gzip.compress(data, mtime=0) if _ending(path)[1] else data  # without the time: the same bytes again
+    # Without the time, equal content gives equal bytes.
+    packed = gzip.compress(data, mtime=0) if _ending(path)[1] else data
     replace_file(path, lambda temporary: Path(temporary).write_bytes(packed), force=force)
 
 
@@ -544,7 +545,7 @@ def replace_files(writers: Mapping[Path, Callable[[Path], object]]) -> None:
     try:
         for target, write in writers.items():
             folder = target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp"
-            # Noted before it is made: an interrupt in between would leave it behind.
+            # Registered before it is created, because an interrupt in between would leave it behind.
             temporary = staged[target] = folder / target.name
             try:
                 folder.mkdir(mode=0o700)

@@ -19,21 +19,21 @@ from consilience.exceptions import InvalidVotesError
 from consilience.lazy import narwhals as nw
 from consilience.tables.cells import blank, null_mask, tighten
 
-# What other tools call the three columns of a long table.
+# Names of the three columns of a long table in other tools.
 ALIASES = {
     "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "query", "prompt"},
     "source": {"worker", "worker_id", "performer", "annotator", "annotator_id", "rater", "judge", "judge_id", "model"}
     | {"labeler", "user", "lf", "by"},
     "label": {"vote", "answer", "response", "rating", "score", "value", "annotation", "output"},
 }
-# What they are called where no column has one of the names above.
+# Further names, used if no column has one of the names above.
 RARER_ALIASES = {
     "item": {"image", "image_id", "document", "document_id", "doc", "doc_id", "sentence", "sentence_id"},
     "source": set[str](),
     "label": {"labels", "annotations", "boxes", "spans", "entities", "translation", "transcription", "summary"}
     | {"reply", "grade", "verdict", "judgment"},
 }
-#: What Amazon Mechanical Turk and Toloka call them in their result tables.
+#: Names of these columns in result tables of Amazon Mechanical Turk and Toloka.
 _CROWD_COLUMNS = {
     "item": r"hitid|assignment:task_id|input:.+",
     "source": r"workerid|assignment:worker_id",
@@ -143,7 +143,7 @@ def row_name(frame: Any) -> Callable[[int], str]:
     """Return what a message calls a row: the line of the text file it came from, where `read_table` noted it."""
     metadata = getattr(getattr(frame, "schema", None), "metadata", None) or {}
     stored = metadata.get(LINES, b"")
-    # A file may bring such a note, too, and it need not fit.
+    # A file may contain such metadata, too, and it may be wrong.
     lines = np.frombuffer(stored if len(stored) == 8 * n_rows(frame) else b"", dtype=np.int64)
     return (lambda row: f"line {lines[row]}") if len(lines) else "row {}".format
 
@@ -172,7 +172,7 @@ def column_of_series(series: Any) -> Column:
     if dtype.is_float():
         numbers = np.asarray(series.to_numpy())
         null |= np.isnan(numbers)
-        # Nulls force integers to floats in pandas columns backed by NumPy: undo it.
+        # Nulls turn integers into floats in pandas columns backed by NumPy. Undo that.
         if null.any() and series.implementation.is_pandas_like() and isinstance(series.to_native().dtype, np.dtype):
             present = numbers[~null]
             if ((present == np.floor(present)) & (np.abs(present) <= _LARGEST_EXACT_FLOAT)).all():
@@ -183,7 +183,7 @@ def column_of_series(series: Any) -> Column:
         objects = np.array(series.to_numpy(), dtype=object)
         objects[null] = None
         return Column(objects, null)
-    # Not to_numpy: it makes arrays of lists, and loses the nulls of Arrow dictionaries.
+    # Not to_numpy, which turns lists into arrays and loses the nulls of Arrow dictionaries.
     return to_column(series.to_list())
 
 

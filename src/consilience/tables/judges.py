@@ -27,14 +27,14 @@ from consilience.tables.replies import Unread
 from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
 
-#: The id of the only row where everything is compared with everything.
+#: The id of the only row of an arena.
 ARENA = "all"
-#: The name of the judge where no column names one, and of those who are pooled.
+#: The name of the judge if no column names one, and the name of pooled judges.
 ONE_JUDGE, OTHERS = "judge", "other judges"
-#: Judges of fewer comparisons are pooled where judges are many: nobody's traits can be seen in so few answers, and
-#: every pair of judges takes its time.
+#: With many judges, those with fewer comparisons are pooled, because so few answers show no traits, and every pair of
+#: judges takes time.
 FEW_COMPARISONS, MANY_JUDGES = 5, 100
-#: What the columns may be called, the likelier name first.
+#: Possible names of the columns, the most likely first.
 NAMES = {
     "item": "item item_id prompt_id question_id example_id task_id prompt question task id",
     "judge": "judge judge_id judge_model evaluator rater annotator source worker model",
@@ -46,13 +46,13 @@ NAMES = {
     "error": "error error_message failure status",
     "by": "",
 }
-#: What the column of answers may be called, by kind of table.
+#: Possible names of the column of answers, by kind of table.
 ANSWERS = {
     "pairwise": "winner preferred preference outcome choice verdict label",
     "listwise": "ranking order ranked",
     "pointwise": "score rating grade label verdict category reply judgment answer value",
 }
-#: The columns that together say what a reply is about.
+#: The columns that together identify the subject of a reply.
 _KEYS = ("item", "candidate", "criterion", "first", "second")
 
 
@@ -71,11 +71,11 @@ class JudgeTable:
     votes: Votes
     #: "pointwise", "pairwise" or "listwise".
     kind: str
-    #: The label type of the votes; None where all say one and the same word.
+    #: The label type of the votes; None if all replies are the same word.
     space: LabelSpace | None
-    #: One row per judge and reason: how many replies are not votes, and the first of them.
+    #: One row per judge and reason: the number of replies that are not votes, and the first of them.
     faults: SourceTable
-    #: What each item of the votes is: item, candidate, criterion, first, second and candidates, where there are such.
+    #: Description of each item: item, candidate, criterion, first, second and candidates, if present.
     keys: pa.Table
 
     def __repr__(self) -> str:
@@ -398,7 +398,7 @@ def _roles(
             kind = "pairwise"
     chosen = answer or first_of(ANSWERS[kind].split())
     required = () if kind == "pairwise" else ("item", "judge")
-    if required and "item" not in found:  # an id that is not of a judge, a run or a criterion
+    if required and "item" not in found:  # an id, but not that of a judge, a run or a criterion
         taken = {found.get(role) for role in ("judge", "criterion", "run")}
         ids = [name for name in columns if name.lower().endswith("_id") and name not in taken]
         if ids:
@@ -550,7 +550,7 @@ def _table(
 ) -> JudgeTable:
     keys = list(dict.fromkeys(row.key for row in rows))
     names: dict[Any, Any] = {}
-    for key in keys:  # the id is as it came where it is one value, else its parts as text
+    for key in keys:  # an id of one value is unchanged, others are their parts as text
         parts = [value for _, value in key if not is_null(value)]
         names[key] = parts[0] if len(parts) == 1 else " | ".join(map(str, parts))
     twice = next((name for name, count in Counter(names.values()).items() if count > 1), None)

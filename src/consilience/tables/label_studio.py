@@ -21,11 +21,11 @@ from consilience.votes import as_votes
 
 _EXPORT = "Export the project as JSON (not JSON-MIN, CSV or one file per annotation)."
 _BOX = ("x", "y", "width", "height")
-#: Controls whose annotations may hold several results; one without any says that there is nothing.
+#: Controls whose annotations may have several results. An annotation without results means that there is nothing.
 _SEVERAL = ("labels", "rectanglelabels")
-#: Types of controls that are read.
+#: Supported types of controls.
 KINDS = ("choices", "pairwise", "rating", "number", "taxonomy", "ranker", *_SEVERAL, "textarea")
-#: The control of each label type, where there is no export.
+#: The control of each label type, if there is no export.
 _KIND_OF: dict[type[LabelSpace], str] = {
     **dict.fromkeys((Classes, FiniteMetric, Tags), "choices"),
     Rankings: "ranker",
@@ -209,7 +209,7 @@ def _written_values(kind: str, label: Any, field: str) -> list[dict[str, Any]]:
         *place, name = element if len(element) in (3, 5, 6) else (*element, None)
         if kind == "labels":
             value = dict(zip(("start", "end"), map(plain_value, place), strict=True))
-        elif len(place) == 5:  # a turned box
+        elif len(place) == 5:  # a rotated box
             value = dict(zip((*_BOX, "rotation"), place, strict=True))
         else:
             x1, y1, x2, y2 = map(float, place)

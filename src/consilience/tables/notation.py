@@ -22,11 +22,11 @@ from consilience.tables.files import SHOWN, typed_cells
 from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
 
-#: More different whole numbers than this are scores; at most that many could be classes just as well.
+#: More different whole numbers than this are scores. Fewer may also be classes.
 MOST_CLASSES = 20
-#: Texts of which more than this share occur only once are not classes.
+#: If more than this share of the texts occurs only once, they are not classes.
 MOST_SINGLE = 0.5
-#: What to do about lists of things that are not plain numbers.
+#: The next step for lists of values that are not plain numbers.
 _LISTS = "Pass space=Tags(...), space=Rankings(...), space=Boxes() or another label type."
 
 
@@ -36,7 +36,7 @@ class Notation(NamedTuple):
     example: str
     meaning: str
     cell: str
-    #: From what stands behind the colon, if anything, and the votes to the label type.
+    #: Returns the label type, given the text after the colon and the votes.
     build: Callable[[str, Votes], LabelSpace]
 
     @property

@@ -10,7 +10,7 @@ from consilience.arrays import is_null
 from consilience.tables.display import SourceTable
 from consilience.tables.files import SHOWN
 
-#: One cell that is not a vote: its source, its item, why, and what it holds.
+#: One cell that is not a vote: its source, item, reason and contents.
 Fault = tuple[str, Any, str, Any]
 _TITLES = ("source", "reason", "cells", "first_item", "example")
 
@@ -41,24 +41,24 @@ class Receipt:
     2 1 {"'N/A'": 1}
     """
 
-    #: Cells of votes, once repeated rows are merged.
+    #: Cells of votes, after repeated rows are merged.
     cells: int
     empty: int = 0
     #: One row per source and reason, for cells that are neither empty nor votes.
     faults: SourceTable = field(default_factory=lambda: fault_table(()))
     #: Rows that were merged with an earlier one.
     merged: int = 0
-    #: The column of item ids; None where rows are counted.
+    #: The column of item ids; None if rows are numbered.
     ids: str | None = None
     #: Columns that do not look like votes.
     left_out: tuple[str, ...] = ()
-    #: Ends of the scale that the cells name, as "8/10" does.
+    #: Ends of the scale that cells such as "8/10" name.
     scale: tuple[float, float] | None = None
-    #: What the cells hold where a source abstains, in addition to empty ones: the number that was named or guessed.
+    #: The value that means an abstention, in addition to empty cells, if one was named or guessed.
     abstain: Any = None
-    #: What is counted: "cells", or "comparisons" of two things.
+    #: The unit of the counts: "cells", or "comparisons".
     unit: str = "cells"
-    #: What else the reader of the table should know, in sentences.
+    #: Further notes for the user, in sentences.
     notes: tuple[str, ...] = ()
 
     @property

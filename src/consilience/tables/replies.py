@@ -19,18 +19,18 @@ from consilience.tables.vote_tables import as_group
 
 #: At least this share of the replies must be numbers for the votes to be scores.
 NUMBERS = 0.5
-#: Words that say that there is no answer.
+#: Words that mean "no answer".
 MISSING = frozenset({"-", "--", "?", "n/a", "#n/a", "na", "<na>", "nan", "none", "null"})
-# Only what can be read in one way is read: a guess that is wrong now and then would be taken for the judge's error.
+# Only unambiguous replies are read, because a wrong guess would count as an error of the judge.
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SCALE = rf"(?:\s*(?:/|out of)\s*({_NUMBER}))?"
 _WHOLE = re.compile(rf"({_NUMBER}){_SCALE}\s*(?:points?)?\.?", re.IGNORECASE)
-#: After a number that stands alone: neither more digits nor the second half of a range.
+#: What may not follow a number that stands alone: more digits, or the second half of a range.
 _ALONE = r"(?![\d.,]*\d)(?!\s*(?:[-~]|to|or)\s*\d)"
 _NAMED = re.compile(
     rf"\b(?:score|rating|grade)\b\W{{0,4}}(?:is\s+)?\W{{0,4}}?({_NUMBER}){_SCALE}{_ALONE}", re.IGNORECASE
 )
-#: "7/10" before or after everything else, and "I would give this a 7".
+#: "7/10" at the start or the end, and "I would give this a 7".
 _MARKED = (
     _NAMED,
     re.compile(rf"^({_NUMBER}){_SCALE.rstrip('?')}(?=[.,;:!)]?(?:\s|$)(?!\s*(?:[-~]|to|or)\s*\d))", re.IGNORECASE),
@@ -58,9 +58,9 @@ _SIDES = {
     "tie": {"tie", "c", "equal", "draw", "both", "same"},
     "both bad": {"tie (bothbad)", "bothbad", "both_bad", "both bad", "neither"},
 }
-#: States of a reply that came.
+#: States of a reply that arrived.
 _FINE = {"", "ok", "success", "succeeded", "completed", "done", "parsed", "none", "false", "0", "200"}
-#: Longer replies without a mark are sentences, not labels.
+#: Longer replies without a marker are sentences, not labels.
 MOST_WORDS = 4
 
 
@@ -80,7 +80,8 @@ def decimal_sign(cells: Counter[Any]) -> tuple[str, str | None]:
     """
     dotted = [cell for cell in cells if isinstance(cell, str) and re.search(r"\d[.,]\d", cell)]
     read = {sign: [cell for cell in dotted if has_number(cell, sign)] for sign in (".", ",")}
-    sign = max(read, key=lambda sign: sum(cells[cell] for cell in read[sign]))  # the point if both read all
+    # The point, if both can read all replies.
+    sign = max(read, key=lambda sign: sum(cells[cell] for cell in read[sign]))
     return sign, next((cell for cell in read[sign] if "," in cell), None)
 
 

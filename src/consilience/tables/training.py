@@ -191,11 +191,11 @@ class Ranked(NamedTuple):
     """The ranking of one item."""
 
     item: Any
-    #: What is ranked.
+    #: The names of the ranked candidates.
     names: Sequence[Any]
-    #: One per name, -1 for what the ranking does not see; none where there is no ranking.
+    #: One per name, -1 if the ranking does not see it; empty without a ranking.
     positions: IntArray
-    #: The probability that one is better than the other, for each two names; None where it is not known.
+    #: The probability that one is better than the other, for each two names; None if unknown.
     before: FloatArray | None = None
 
 

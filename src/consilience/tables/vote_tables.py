@@ -20,11 +20,11 @@ from consilience.tables.cells import blank, common_dtype
 from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, row_name, to_column
 from consilience.tables.receipt import Receipt
 
-#: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
+#: Names of columns of ids (the last one is from pandas); with fewer rows, a table is not checked.
 _ID_NAMES, _FEW = ALIASES["item"] | {"item", "unnamed: 0"}, 3
-#: What becomes of several votes of one source on one item.
+#: Ways to treat several votes of one source on one item.
 REPEATS = ("identical", "refuse", "first", "last", "majority", "average", "separate")
-#: Names of sources, two and two.
+#: Pairs of source names.
 Pairs = tuple[tuple[str, str], ...]
 Codes = npt.NDArray[np.intp]
 
@@ -38,7 +38,7 @@ class LabelTable(NamedTuple):
     items: npt.NDArray[Any]
 
 
-#: What reads the cells of a table, and counts those that are not votes.
+#: A function that reads the cells of a table, and counts those that are not votes.
 Clean = Callable[[LabelTable, Receipt], tuple[LabelTable, Receipt]]
 
 
@@ -108,7 +108,7 @@ def _merged(
     cells = item_codes[rows] * len(names) + source_codes
     chosen = np.arange(len(rows))
     if repeats == "separate":
-        # The k-th answer is that of the k-th run, also where an earlier one says nothing.
+        # The k-th answer belongs to the k-th run, even if an earlier one is empty.
         source_codes, names, pairs = _separate_repeats(_runs(item_codes)[rows], source_codes, names)
         cells = item_codes[rows] * len(names) + source_codes
     elif repeats == "average":
@@ -263,7 +263,7 @@ def read_wide(
     for place, column in enumerate(chosen):
         present = observed[:, place] = ~column.null
         if column.values.dtype.kind == labels.dtype.kind or present.all():
-            labels[:, place] = column.values  # which hold the same nothing where there is no label
+            labels[:, place] = column.values  # whose empty cells have the same missing value
         else:
             labels[present, place] = column.values[present]
     if item is None:
@@ -319,7 +319,7 @@ def long_arrow(table: LabelTable) -> pa.Table:
     if len(table.items):
         silent_items = np.flatnonzero(~table.observed.any(axis=1))
         silent_sources = np.flatnonzero(~table.observed.any(axis=0))
-        # A silent first source is there already if the first item is silent, too.
+        # The row of a silent first source already exists if the first item is silent, too.
         if len(silent_items) and silent_items[0] == 0 and len(silent_sources) and silent_sources[0] == 0:
             silent_items = silent_items[1:]
         rows = np.concatenate([rows, silent_items, np.zeros_like(silent_sources)])
@@ -352,7 +352,7 @@ def _arrow_labels(labels: list[Any]) -> pa.Array:
         if all(label is None or isinstance(label, (str, int, float)) for label in labels):
             return pa.array([None if label is None else str(label) for label in labels], pa.string())
         if all(label is None or isinstance(label, (list, tuple, dict)) for label in labels):
-            # lists of unlike things, such as corners and a class: as JSON, which the label type reads
+            # mixed lists, such as corners and a class, are written as JSON, which the label type reads
             texts = [None if label is None else json.dumps(label, default=_plain) for label in labels]
             return pa.array(texts, pa.string())
         raise InvalidVotesError(

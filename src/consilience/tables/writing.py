@@ -33,10 +33,10 @@ from consilience.tables.training import pair_matrix
 from consilience.tables.vote_tables import as_group, id_column, order_as_text
 from consilience.votes import Votes
 
-#: Items that tell how far votes are from the label of another item.
+#: Items from which the distance between a vote and the label of another item is estimated.
 UNRELATED_ITEMS = 5_000
 UNRELATED_SEED = 2
-#: Digits of numbers in files for people.
+#: Digits of numbers in text files.
 DIGITS = 6
 
 
@@ -166,7 +166,7 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
             distance = 0.0
         if distance > 0.0 or space.continuous:  # rankings of other things have no pair in common, and so no distance
             return distance
-    return float(space.law.chance_cost ** (1.0 / space.power))  # of no other item, but what chance would be is known
+    return float(space.law.chance_cost ** (1.0 / space.power))  # no other item, but the chance cost is known
 
 
 def _agreement(
@@ -237,7 +237,7 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
         names = [getattr(order, "names", space.names) for order in belief.labels]
     elif ties is not None:
         raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
-    else:  # who votes positions gets positions
+    else:  # votes as positions give labels as positions
         return space.to_arrow(belief.labels)
     texts: list[str | None] = []
     for row, order in enumerate(belief.labels):

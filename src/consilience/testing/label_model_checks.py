@@ -24,7 +24,7 @@ from consilience.label_types.metric.space import Metric
 from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
-#: Makes an unfitted model for a label space.
+#: Returns an unfitted model for a label space.
 MakeModel = Callable[[LabelSpace], Any]
 Check = Callable[[MakeModel, LabelSpace, np.random.Generator], None]
 
@@ -34,7 +34,7 @@ LABEL_MODEL_CHECKS: list[Check] = []
 EIGHT, SIX = np.linspace(0.15, 0.85, 8), np.linspace(0.15, 0.85, 6)
 #: Standard errors to either side of a 90% interval (the normal quantile of 0.95).
 NINETY = 1.645
-#: How far confidence may be off: 5%, and two standard errors of a share of 1500 items.
+#: Tolerance of confidence: 5%, and two standard errors of a share of 1500 items.
 CONFIDENCE_SLACK = 0.05 + 2.0 * np.sqrt(0.25 / 1500)
 
 _REALIZED: dict[tuple[int, tuple[float, ...]], tuple[LabelSpace, FloatArray]] = {}
@@ -284,7 +284,7 @@ def an_expert_outweighs_the_others(case: _Case) -> None:
     own, plain = (
         space.distance(space.as_batch(given(votes)[rows]), said) for given in (case.labels, case.plain_labels)
     )
-    apart = plain[plain > 0]  # none where the plain vote follows the expert, too
+    apart = plain[plain > 0]  # none, if the plain vote follows the expert, too
     followed = float(np.mean(own <= (max(0.5 * float(np.median(apart)), 1e-9) if len(apart) else 1e-9)))
     _require(followed >= 0.95, f"the only expert on an item is followed on {followed:.1%} of such items, below 95%")
 
