@@ -92,7 +92,7 @@ class Scatter:
         return plain + np.where(copies, math.log(1.0 - VERBATIM), 0.0), np.where(copies, told, -np.inf)
 
     def _regressions(self, columns: FloatArray, by: FloatArray) -> FloatArray:
-        """Return the log evidence ``(B,)``; the columns, of each or of all, are those of A and B, and what they explain."""
+        """Return the log evidence ``(B,)``; columns, of each or of all, are those of A and B, and what they explain."""
         m = by.shape[1]
         weight = self.power / (self.error + MISFIT**2)
         weighted, steep = weight * columns, weight * by

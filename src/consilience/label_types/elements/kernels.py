@@ -21,7 +21,9 @@ def overlap(values: FloatArray, left: int, right: int) -> float:
     for axis in range(half):
         low = max(values[left, axis], values[right, axis])
         high = min(values[left, half + axis], values[right, half + axis])
-        inside *= max(high - low, 0.0)
+        if high < low:
+            return 0.0
+        inside *= high - low
         one *= values[left, half + axis] - values[left, axis]
         two *= values[right, half + axis] - values[right, axis]
         same &= values[left, axis] == values[right, axis] and values[left, half + axis] == values[right, half + axis]
@@ -130,11 +132,19 @@ def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntA
         if a_end - a > b_end - b:
             a, a_end, b, b_end = b, b_end, a, a_end
         gain = np.zeros((a_end - a, b_end - b))
+        total, met, alone = 0.0, np.zeros(b_end - b, dtype=np.bool_), True
         for i in range(a_end - a):
+            once = False
             for j in range(b_end - b):
                 if codes[a + i] == codes[b + j]:
                     gain[i, j] = overlap(values, a + i, b + j)
-        costs[k] = min(max(1.0 - 2.0 * best_total(gain) / size, 0.0), 1.0)
+                    if gain[i, j] > 0.0:
+                        alone = alone and not once and not met[j]
+                        once = met[j] = True
+                        total += gain[i, j]
+        if not alone:  # there is a choice
+            total = best_total(gain)
+        costs[k] = min(max(1.0 - 2.0 * total / size, 0.0), 1.0)
     return costs
 
 
@@ -155,10 +165,14 @@ def match_elements(
         first, size = starts[item], starts[item + 1] - starts[item]
         own = sources[first : first + size]
         strength = np.zeros((size, size))
+        low = values[first : first + size, 0].copy()
+        high = values[first : first + size, values.shape[1] // 2].copy()
         for i in range(size):
             for j in range(i + 1):
+                if high[j] < low[i] or high[i] < low[j] or (i != j and own[i] == own[j]):
+                    continue
                 share = overlap(values, first + i, first + j)
-                if share >= threshold and (i == j or own[i] != own[j]):
+                if share >= threshold:
                     same = codes[first + i] == codes[first + j]
                     strength[i, j] = strength[j, i] = share if same else OTHER_CLASS * share
         alive = np.ones(size, dtype=np.bool_)
@@ -173,10 +187,12 @@ def match_elements(
             for element in taken:
                 alive[element] = False
                 group[first + element] = n_groups
-            for element in taken:
-                for other in range(size):
-                    if alive[other] and strength[element, other] > 0.0:
-                        support[other] = _gather(strength[other], own, alive, best)[1]
+            for other in range(size):
+                if alive[other]:
+                    for element in taken:
+                        if strength[other, element] > 0.0:
+                            support[other] = _gather(strength[other], own, alive, best)[1]
+                            break
             left -= count
             items[n_groups] = item
             n_groups += 1
