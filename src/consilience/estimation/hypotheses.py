@@ -70,6 +70,10 @@ DIRECT = 200
 #: Rows leave the batch when at most this share of them has not arrived yet.
 STAY = 0.75
 
+# The C library returns freed arrays to the system, which has to clear their pages when the next round asks for them
+# again. Once an array of 16 MB was freed, it keeps so much for itself. Nothing is written to this one.
+np.empty(2**21)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -78,6 +82,8 @@ class Problem:
     m: int  # number of sources
     value: FloatArray  # (m, m) agreements, 0 where a pair does not count
     usable: BoolArray  # (m, m)
+    upper: BoolArray  # (m, m) the same, each pair once
+    barred: FloatArray  # (m, m) infinite where a pair does not count, else 0
     variance: FloatArray  # (m, m) of the sampling
     unit: FloatArray  # (m, m) the same over one minus the squared agreement
     weight: FloatArray  # (m, m) of a pair where the fit begins, 0 where it does not count
@@ -119,7 +125,9 @@ class Problem:
         variance = error**2
         weight = np.where(usable, 1.0 / (variance + (np.median(variance[usable]) if usable.any() else 1.0)), 0.0)
         spread, luck = variance / np.maximum(1.0 - value**2, FLOOR), unit / votes
-        return cls(m, value, usable, variance, spread, weight, overlap, power, follows, luck, forward, gold, scatter)
+        upper, barred = np.triu(usable), np.where(usable, 0.0, np.inf)
+        found = value, usable, upper, barred, variance, spread, weight, overlap, power, follows, luck
+        return cls(m, *found, forward, gold, scatter)
 
     def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the features of qualities and their slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
@@ -270,18 +278,18 @@ class _PairErrors(_Rows):
     @classmethod
     def of(cls, problem: Problem, layout: _Layout, reference: FloatArray) -> _PairErrors:
         """Return the errors if `reference` is where the sources are."""
-        m, upper = problem.m, np.triu(problem.usable)
+        m, upper = problem.m, problem.upper
         quality = np.tanh(reference[:, 0])
         rest = np.maximum(1.0 - quality**2, FLOOR)
         luck = np.sqrt(problem.luck / rest)
         k = np.minimum(layout.k(reference), EXACT)
         common = np.zeros_like(k)
         fitted = _outer(quality, quality)
-        one = np.broadcast_to(rest[:, :, None], fitted.shape)
+        one = rest[:, :, None]
         if layout.spot.shape[2]:
             part = k * np.sqrt(rest)
             fitted += layout.same * _outer(part, part)
-            one = np.where(layout.same, (rest * np.maximum(1.0 - k**2, FLOOR))[:, :, None], one)
+            one = np.where(layout.same, one * np.maximum(1.0 - k**2, FLOOR)[:, :, None], one)
             # Members have luck in common on items that they share.
             mates = np.vecdot(layout.same, problem.overlap) - np.diag(problem.overlap)
             common = k * np.sqrt(np.maximum(mates, 0.0) / np.maximum(layout.size - 1.0, 1.0))
@@ -301,8 +309,7 @@ class _PairErrors(_Rows):
             load = precise * k / np.sqrt(np.where(known, problem.gold[1], 1.0)) * known
             whole = 1.0 + layout.sum(precise * k**2 / np.where(known, problem.gold[1], 1.0) * known)
             gold = np.stack([precise, load, whole], axis=1)
-        # Pairs that do not count have an infinite error.
-        square = layout.omega[:, None, None] ** 2 + np.where(problem.usable, 0.0, np.inf)
+        square = layout.omega[:, None, None] ** 2 + problem.barred
         groups = layout.group
         if not groups.shape[1]:
             total = own + square
@@ -437,8 +444,7 @@ def _terms(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cost, downhill direction and Gauss-Newton Hessian at a point."""
     m = problem.m
-    u = z[:, :m]
-    centered = z.copy()
+    u, centered = z[:, :m], z.copy()
     centered[:, :m] -= MEAN
     gradient = -_times(of.prior, centered)
     cost = -0.5 * np.vecdot(gradient, centered)
@@ -477,11 +483,14 @@ def _terms(
         of_x = of.spot * part_by_x[:, :, None]
         slots = _turn(of_x)
         gradient[:, m:] += _times(slots, np.vecdot(weighted[pairs], both))
-        cross, flat = _with_sums(steep[pairs] * both), _with_sums(of.precision[pairs] * both * both)
-        hessian = np.zeros_like(of.prior)
-        hessian[:, own, m:] = cross @ of_x
+        cross, flat = steep[pairs] * both, of.precision[pairs] * both
+        flat *= both
+        hessian = np.empty_like(of.prior)
+        if not isinstance(own, slice):
+            hessian[:, :m, m:] = 0.0
+        hessian[:, own, m:] = _with_sums(cross) @ of_x
         hessian[:, m:, :m] = _turn(hessian[:, :m, m:])
-        hessian[:, m:, m:] = of.prior[:, m:, m:] + slots @ (flat @ of_x)
+        hessian[:, m:, m:] = of.prior[:, m:, m:] + slots @ (_with_sums(flat) @ of_x)
         # Errors that the members share with an outsider.
         falls = of.shared * by[:, own]
         total = of.group @ (of.shared * residual[:, own])
@@ -491,10 +500,13 @@ def _terms(
         cost -= 0.5 * np.vecdot(total_weighted.reshape(len(z), -1), total.reshape(len(z), -1))
         down[:, own] -= np.vecdot(falls, members @ total_weighted)
         down -= np.einsum("bgj,bgj->bj", total_weighted, last)
-        cross = falls * (members @ last_weighted)
+        cross = members @ last_weighted
+        cross *= falls
         block[:, own] -= cross
         block[:, :, own] -= _turn(cross)
-        block[pairs] -= of.same[pairs] * ((falls * of.by_member) @ _turn(falls))
+        cross = (falls * of.by_member) @ _turn(falls)
+        cross *= of.same[pairs]
+        block[pairs] -= cross
         diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
     if problem.gold is not None and of.gold is not None:
         # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
@@ -675,8 +687,8 @@ def _useless(problem: Problem, layout: _Layout, prior: _Prior, u: FloatArray, he
     weight = 1.0 / (prior.scale**2 + problem.luck) / layout.size
     middle = MEAN / SPREAD**2 + (weight * u).sum(axis=1, keepdims=True)
     middle /= 1.0 / SPREAD**2 + weight.sum(axis=1, keepdims=True)
-    level, chance = layout.sum(u) / layout.size, layout.sum(np.broadcast_to(problem.luck, u.shape)) / layout.size
-    total = chance + 1.0 / layout.sum((layout.same * hessian).sum(axis=2))
+    level, chance = layout.sum(u) / layout.size, (layout.same @ problem.luck) / layout.size
+    total = chance + 1.0 / layout.sum(np.vecdot(layout.same, hessian))
     square = TAILS * (layout.tau[:, None] ** 2 + chance)
     ratio = -0.5 * level**2 / total - 0.5 * np.log(2.0 * total / square)
     ratio += 0.5 * (TAILS + 1.0) * np.log(1.0 + (level * chance / total - middle) ** 2 / square)
