@@ -70,6 +70,10 @@ DIRECT = 200
 #: Rows leave the batch when at most this share of them has not arrived yet.
 STAY = 0.75
 
+# The C library returns freed arrays to the system, which has to clear their pages when the next round asks for them
+# again. Once an array of 16 MB was freed, it keeps so much for itself. Nothing is written to this one.
+np.empty(2**21)
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -78,7 +82,11 @@ class Problem:
     m: int  # number of sources
     value: FloatArray  # (m, m) agreements, 0 where a pair does not count
     usable: BoolArray  # (m, m)
+    upper: BoolArray  # (m, m) the same, each pair once
+    barred: FloatArray  # (m, m) infinite where a pair does not count, else 0
     variance: FloatArray  # (m, m) of the sampling
+    unit: FloatArray  # (m, m) the same over one minus the squared agreement
+    weight: FloatArray  # (m, m) of a pair where the fit begins, 0 where it does not count
     overlap: FloatArray  # (m, m) which part of a source's votes is on items of the other one
     power: float  # of the likelihood of the pairs
     follows: float  # what a source's quality, or share in an error, must exceed to say that it follows something
@@ -114,7 +122,12 @@ class Problem:
         power, scatter = 1.0 / (1.0 + crowded), None
         if table.scatter is not None and m <= DIRECT:
             scatter = Scatter.of(table.scatter[pick], value, both, usable, power)
-        return cls(m, value, usable, error**2, overlap, power, follows, unit / votes, forward, gold, scatter)
+        variance = error**2
+        weight = np.where(usable, 1.0 / (variance + (np.median(variance[usable]) if usable.any() else 1.0)), 0.0)
+        spread, luck = variance / np.maximum(1.0 - value**2, FLOOR), unit / votes
+        upper, barred = np.triu(usable), np.where(usable, 0.0, np.inf)
+        found = value, usable, upper, barred, variance, spread, weight, overlap, power, follows, luck
+        return cls(m, *found, forward, gold, scatter)
 
     def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the features of qualities and their slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
@@ -123,11 +136,11 @@ class Problem:
             q = np.tanh(u)[..., None]
             return q, 1.0 - q**2, np.ones(1)
         step = grid[1] - grid[0]
-        place = np.clip((u - grid[0]) / step, 0.0, len(grid) - 1.001)
+        place = np.minimum(np.maximum((u - grid[0]) / step, 0.0), len(grid) - 1.001)
         low = place.astype(np.int64)
-        part = (place - low)[..., None]
-        one, two = phi[low], phi[low + 1]
-        return one + part * (two - one), (two - one) / step, sign
+        one = phi.take(low, axis=0)
+        change = phi.take(low + 1, axis=0) - one
+        return one + (place - low)[..., None] * change, change / step, sign
 
     def agreement(self, u: FloatArray) -> FloatArray:
         """Return the expected agreements ``(m, m)`` of independent sources of these qualities."""
@@ -142,7 +155,7 @@ class _Rows:
 
     def take(self, rows: IntArray) -> Self:
         """Return some of the rows."""
-        return type(self)(*[value[rows] for value in vars(self).values()])
+        return type(self)(*[None if value is None else value[rows] for value in vars(self).values()])
 
 
 @dataclass(frozen=True)
@@ -167,16 +180,15 @@ class _Layout(_Rows):
     @classmethod
     def of(cls, group: IntArray, form: IntArray, tau: FloatArray, omega: FloatArray) -> _Layout:
         m = group.shape[1]
+        row = np.arange(len(group))[:, None]
         equal = group[:, :, None] == group[:, None, :]
         size = equal.sum(axis=2)
         leader = equal.argmax(axis=2)
         leads = leader == np.arange(m)
-        larger = (size[:, :, None] > size[:, None, :]) | (
-            (size[:, :, None] == size[:, None, :]) & (group[:, :, None] < group[:, None, :])
-        )
+        rank = size * m - group  # larger groups first, then earlier ones
         school, peers = (form == SCHOOLS)[:, None], (form == KINDS)[:, None]
         member = (size > 1) & ~peers
-        number = np.take_along_axis(np.cumsum(leads & member, axis=1), leader, axis=1) - 1
+        number = np.cumsum(leads & member, axis=1)[row, leader] - 1
         place = np.where(school, number, np.cumsum(member, axis=1) - 1)
         places = np.arange(int(place.max(where=member, initial=-1)) + 1)
         groups = np.arange(int(number.max(where=member, initial=-1)) + 1)
@@ -184,10 +196,10 @@ class _Layout(_Rows):
         apart = ((number[:, None, :] == groups[:, None]) & member[:, None, :]).astype(np.float64)
         share = spot.argmax(axis=1)
         # Copies repeat their group about equally often: correlation ALIKE. Of schools there is one share each.
-        copied = np.where(~school & spot.any(axis=1), ALIKE, 0.0)[:, :, None]
-        count = np.take_along_axis(size, share, axis=1)[:, :, None]
-        mates = np.take_along_axis(np.take_along_axis(equal, share[:, :, None], 1), share[:, None, :], 2)
-        mates = mates & spot.any(axis=1)[:, None, :]
+        taken = spot.any(axis=1)
+        copied = np.where(~school & taken, ALIKE, 0.0)[:, :, None]
+        count = size[row, share][:, :, None]
+        mates = equal[row[:, :, None], share[:, :, None], share[:, None, :]] & taken[:, None, :]
         prior = (np.eye(len(places)) - np.where(mates, copied / (1.0 + (count - 1.0) * copied), 0.0)) / (1.0 - copied)
         log = (size - 1) * np.log(1.0 - ALIKE) + np.log(1.0 + (size - 1) * ALIKE)
         return cls(
@@ -198,7 +210,7 @@ class _Layout(_Rows):
             size.astype(np.float64),
             leads.astype(np.float64),
             equal.astype(np.float64),
-            (larger & ~equal).astype(np.float64),
+            (rank[:, :, None] > rank[:, None, :]).astype(np.float64),
             member,
             spot,
             share,
@@ -231,7 +243,8 @@ def _outer(one: FloatArray, two: FloatArray) -> FloatArray:
 
 def _diagonal(matrices: FloatArray) -> FloatArray:
     """Return a view of the diagonals, to change them in place."""
-    return np.einsum("...ii->...i", matrices)
+    size = matrices.shape[2]
+    return matrices.reshape(len(matrices), size * size)[:, :: size + 1]
 
 
 def _turn(matrices: FloatArray) -> FloatArray:
@@ -260,27 +273,26 @@ class _PairErrors(_Rows):
     k: FloatArray  # (B, m) at the reference
     luck: FloatArray  # (B, m) standard deviation of the realized quality
     common: FloatArray  # (B, m) share of this luck that the members have in common
-    gold: FloatArray  # (B, 3, m) known labels: own precision, load times precision, 1 + v' D^-1 v
+    gold: FloatArray | None  # (B, 3, m) known labels: own precision, load times precision, 1 + v' D^-1 v
 
     @classmethod
     def of(cls, problem: Problem, layout: _Layout, reference: FloatArray) -> _PairErrors:
         """Return the errors if `reference` is where the sources are."""
-        m, upper = problem.m, np.triu(problem.usable)
+        m, upper = problem.m, problem.upper
         quality = np.tanh(reference[:, 0])
         rest = np.maximum(1.0 - quality**2, FLOOR)
         luck = np.sqrt(problem.luck / rest)
         k = np.minimum(layout.k(reference), EXACT)
         common = np.zeros_like(k)
         fitted = _outer(quality, quality)
-        one = np.broadcast_to(rest[:, :, None], fitted.shape)
+        one = rest[:, :, None]
         if layout.spot.shape[2]:
-            fitted += layout.same * _outer(k * np.sqrt(rest), k * np.sqrt(rest))
-            one = np.where(layout.same, (rest * np.maximum(1.0 - k**2, FLOOR))[:, :, None], one)
+            part = k * np.sqrt(rest)
+            fitted += layout.same * _outer(part, part)
+            one = np.where(layout.same, one * np.maximum(1.0 - k**2, FLOOR)[:, :, None], one)
             # Members have luck in common on items that they share.
-            mates = ((layout.same * problem.overlap).sum(axis=2) - np.diag(problem.overlap)) / np.maximum(
-                layout.size - 1.0, 1.0
-            )
-            common = k * np.sqrt(np.maximum(mates, 0.0))
+            mates = np.vecdot(layout.same, problem.overlap) - np.diag(problem.overlap)
+            common = k * np.sqrt(np.maximum(mates, 0.0) / np.maximum(layout.size - 1.0, 1.0))
         two = _turn(one)
         # Which part of a pair's variance belongs to that pair alone; the rest is luck of its sources. Luck on items
         # that a source did not share with the other one says nothing about this pair.
@@ -289,24 +301,25 @@ class _PairErrors(_Rows):
         own /= one + two - both
         # The scatter goes with one minus the squared agreement: with that of the fit, not that of this table, or a pair
         # that agrees by luck would also look exact.
-        own *= problem.variance / np.maximum(1.0 - problem.value**2, FLOOR) * np.maximum(1.0 - fitted**2, FLOOR)
-        gold = np.zeros((len(k), 3, m))
+        own *= problem.unit * np.maximum(1.0 - fitted**2, FLOOR)
+        gold = None
         if problem.gold is not None:
             known = problem.gold[1] > 0.0
-            gold[:, 0] = problem.gold[1] / np.maximum(1.0 - k**2, FLOOR)
-            gold[:, 1] = gold[:, 0] * k / np.sqrt(np.where(known, problem.gold[1], 1.0)) * known
-            gold[:, 2] = 1.0 + layout.sum(gold[:, 0] * k**2 / np.where(known, problem.gold[1], 1.0) * known)
-        square = layout.omega[:, None, None] ** 2
+            precise = problem.gold[1] / np.maximum(1.0 - k**2, FLOOR)
+            load = precise * k / np.sqrt(np.where(known, problem.gold[1], 1.0)) * known
+            whole = 1.0 + layout.sum(precise * k**2 / np.where(known, problem.gold[1], 1.0) * known)
+            gold = np.stack([precise, load, whole], axis=1)
+        square = layout.omega[:, None, None] ** 2 + problem.barred
         groups = layout.group
         if not groups.shape[1]:
-            total = np.where(problem.usable, own + square, np.inf)
+            total = own + square
             log = problem.power * np.log(total[:, upper]).sum(axis=1)
             nothing = np.zeros((len(k), 0, m))
             return cls(problem.power / total, nothing, nothing, nothing, log, k, luck, common, gold)
         # The error of a pair is shared by all members of the larger of its two groups.
         bears = layout.bears * common[:, :, None]
         load = bears * np.sqrt(own)
-        total = np.where(problem.usable, own * np.maximum(1.0 - (bears + _turn(bears)) ** 2, FLOOR) + square, np.inf)
+        total = own * np.maximum(1.0 - (bears + _turn(bears)) ** 2, FLOOR) + square
         shared = load / total
         whole = 1.0 + groups @ (load * shared)
         weight = problem.power / whole
@@ -341,10 +354,9 @@ class _Prior(_Rows):
         log = log + np.log(spare).sum(axis=1)
         if (layout.size > 1.0).any():
             # K = diag(spare) + v v' + w w' in a group: quality and luck that its members have in common.
-            v, w = inside / spare, errors.common * errors.luck / spare
-            vv = 1.0 + layout.sum(v * inside)
-            vw = layout.sum(v * errors.common * errors.luck)
-            ww = 1.0 + layout.sum(w * errors.common * errors.luck)
+            shared = errors.common * errors.luck
+            v, w = inside / spare, shared / spare
+            vv, vw, ww = 1.0 + layout.sum(v * inside), layout.sum(v * shared), 1.0 + layout.sum(w * shared)
             det = vv * ww - vw**2
             quad -= layout.same * (_outer(v / det, ww * v - vw * w) + _outer(w / det, vv * w - vw * v))
             log = log + (layout.leads * np.log(det)).sum(axis=1)
@@ -371,11 +383,12 @@ def _t_variances(layout: _Layout, luck: FloatArray, u: FloatArray) -> tuple[Floa
     least = TAILS * layout.tau[:, None] ** 2
     square, middle = least / TAILS, u.mean(axis=1, keepdims=True)
     for turn in range(6):
+        total = square + noise
         if turn:
-            weight = layout.leads / (square + noise)
-            middle = (weight * level).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+            weight = layout.leads / total
+            middle = (np.vecdot(weight, level) / weight.sum(axis=1))[:, None]
         # The part of the distance that will last; the rest is luck on these items.
-        away = ((level - middle) * square / (square + noise)) ** 2
+        away = ((level - middle) * square / total) ** 2
         square = (least + away) / (TAILS + 1.0)
     excess = np.log(2.0 * square / least) + away / square - (TAILS + 1.0) * np.log(1.0 + away / least)
     excess += 2.0 * (math.lgamma(0.5 * (TAILS + 1.0)) - math.lgamma(0.5 * TAILS))
@@ -391,7 +404,7 @@ class _Squares(_Rows):
 
     prior: FloatArray
     precision: FloatArray
-    gold: FloatArray
+    gold: FloatArray | None
     leads: FloatArray
     same: FloatArray
     school: BoolArray
@@ -399,22 +412,12 @@ class _Squares(_Rows):
     member: BoolArray  # (B, o)
     spot: FloatArray  # (B, o, p)
     group: FloatArray  # (B, g, o)
-    mates: FloatArray  # (B, o, o)
-    inside: FloatArray  # (B, o, o) precision
     shared: FloatArray  # (B, o, m)
     by_member: FloatArray  # (B, o, m)
 
     @classmethod
     def of(cls, layout: _Layout, errors: _PairErrors, prior: _Prior, own: slice | IntArray) -> _Squares:
-        pairs = _pairs(own)
-        shared, by_member = (
-            (errors.shared, errors.by_member)
-            if not layout.group.shape[1]
-            else (
-                errors.shared[:, own],
-                errors.by_member[:, own],
-            )
-        )
+        shared = own if layout.group.shape[1] else slice(None)
         return cls(
             prior.precision,
             errors.precision,
@@ -426,10 +429,8 @@ class _Squares(_Rows):
             layout.member[:, own],
             layout.spot[:, own],
             layout.group[:, :, own],
-            layout.same[pairs],
-            errors.precision[pairs],
-            shared,
-            by_member,
+            errors.shared[:, shared],
+            errors.by_member[:, shared],
         )
 
 
@@ -443,18 +444,18 @@ def _terms(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return cost, downhill direction and Gauss-Newton Hessian at a point."""
     m = problem.m
-    u = z[:, :m]
-    centered = z.copy()
+    u, centered = z[:, :m], z.copy()
     centered[:, :m] -= MEAN
-    pull = _times(of.prior, centered)
-    cost = 0.5 * np.vecdot(pull, centered)
-    gradient = -pull
+    gradient = -_times(of.prior, centered)
+    cost = -0.5 * np.vecdot(gradient, centered)
     down = gradient[:, :m]
     phi, slope, sign = problem.features(u)
     if len(sign) == 1:
-        fitted, by = _outer(phi[:, :, 0], sign * phi[:, :, 0]), _outer(slope[:, :, 0], sign * phi[:, :, 0])
+        signed = sign * phi[:, :, 0]
+        fitted, by = _outer(phi[:, :, 0], signed), _outer(slope[:, :, 0], signed)
     else:
-        fitted, by = (phi * sign) @ _turn(phi), (slope * sign) @ _turn(phi)
+        signed = _turn(phi * sign)
+        fitted, by = phi @ signed, slope @ signed
     shares = of.spot.shape[2] > 0
     pairs = _pairs(own)
     if shares:
@@ -466,47 +467,48 @@ def _terms(
         part = k * np.where(of.school, quality, rest)
         part_by = k * rest * np.where(of.school, rest, -quality)
         part_by_x = 0.5 * SLOPE * np.where(of.school, 1.0, 1.0 - square)
-        by_mate = of.mates * part[:, None, :]
+        by_mate = of.same[pairs] * part[:, None, :]
         both = by_mate * part[:, :, None]
         by_mate *= part_by[:, :, None]
         fitted[pairs] += both
         by[pairs] += by_mate
-        by_x = both
-        by_x *= part_by_x[:, :, None]
     residual = np.subtract(problem.value, fitted, out=fitted)
     weighted, steep, by_turned = of.precision * residual, of.precision * by, _turn(by)
     cost += 0.25 * np.vecdot(weighted.reshape(len(z), -1), residual.reshape(len(z), -1))
-    down += np.einsum("bij,bij->bi", weighted, by)
+    down += np.vecdot(weighted, by)
     block = steep * by_turned
-    diagonal = np.einsum("bij,bij->bi", steep, by)
+    diagonal = np.vecdot(steep, by)
     if shares:
-        hessian = of.prior.copy()
-        slots, x_turned = _turn(of.spot), _turn(by_x)
-        gradient[:, m:] += _times(slots, np.einsum("bij,bij->bi", weighted[pairs], by_x))
-        steep = steep[pairs]
-        cross = steep * x_turned
-        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep, by_x)
-        hessian[:, own, m:] = cross @ of.spot
+        # The agreement of a pair changes with x of one source by `both` times that source's own factor.
+        of_x = of.spot * part_by_x[:, :, None]
+        slots = _turn(of_x)
+        gradient[:, m:] += _times(slots, np.vecdot(weighted[pairs], both))
+        cross, flat = steep[pairs] * both, of.precision[pairs] * both
+        flat *= both
+        hessian = np.empty_like(of.prior)
+        if not isinstance(own, slice):
+            hessian[:, :m, m:] = 0.0
+        hessian[:, own, m:] = _with_sums(cross) @ of_x
         hessian[:, m:, :m] = _turn(hessian[:, :m, m:])
-        flat = of.inside * by_x
-        cross = flat * x_turned
-        _diagonal(cross)[...] += np.einsum("bij,bij->bi", flat, by_x)
-        hessian[:, m:, m:] += slots @ (cross @ of.spot)
+        hessian[:, m:, m:] = of.prior[:, m:, m:] + slots @ (_with_sums(flat) @ of_x)
         # Errors that the members share with an outsider.
         falls = of.shared * by[:, own]
         total = of.group @ (of.shared * residual[:, own])
         last = of.group @ (of.shared * by_turned[:, own])
         total_weighted, last_weighted = of.weight * total, of.weight * last
         members = _turn(of.group)
-        cost -= 0.5 * np.einsum("bgj,bgj->b", total_weighted, total)
-        down[:, own] -= np.einsum("bij,bij->bi", falls, members @ total_weighted)
+        cost -= 0.5 * np.vecdot(total_weighted.reshape(len(z), -1), total.reshape(len(z), -1))
+        down[:, own] -= np.vecdot(falls, members @ total_weighted)
         down -= np.einsum("bgj,bgj->bj", total_weighted, last)
-        cross = falls * (members @ last_weighted)
+        cross = members @ last_weighted
+        cross *= falls
         block[:, own] -= cross
         block[:, :, own] -= _turn(cross)
-        block[pairs] -= of.mates * ((falls * of.by_member) @ _turn(falls))
+        cross = (falls * of.by_member) @ _turn(falls)
+        cross *= of.same[pairs]
+        block[pairs] -= cross
         diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
-    if problem.gold is not None:
+    if problem.gold is not None and of.gold is not None:
         # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
         best = problem.features(np.array([LIMIT]))[0][0] * sign
         precise, load, whole = of.gold[:, 0], of.gold[:, 1], of.gold[:, 2]
@@ -517,12 +519,16 @@ def _terms(
         diagonal += falls**2 * precise
         block -= of.same * _outer(falls * load / whole, falls * load)
     _diagonal(block)[...] += diagonal
-    if shares:
-        hessian[:, :m, :m] += block
-    else:
-        block += of.prior
-        hessian = block
+    if not shares:
+        return cost, gradient, block + of.prior
+    np.add(block, of.prior[:, :m, :m], out=hessian[:, :m, :m])
     return cost, gradient, hessian
+
+
+def _with_sums(matrices: FloatArray) -> FloatArray:
+    """Add the sum of each row to its diagonal, in place."""
+    _diagonal(matrices)[...] += matrices @ np.ones(matrices.shape[2])
+    return matrices
 
 
 @dataclass(frozen=True)
@@ -530,7 +536,7 @@ class _Maximum(_Rows):
     """Where the fit of each hypothesis ended."""
 
     point: FloatArray  # (B, 2, m) realized u; x of every source
-    evidence: FloatArray  # (B,)
+    cost: FloatArray  # (B,)
     hessian: FloatArray  # (B, L, L)
 
 
@@ -552,26 +558,29 @@ def _maximize(
             errors = _PairErrors.of(problem, layout, point)
         prior = _Prior.of(layout, errors, point, heavy=True)
     z, cost, hessian = _descend(problem, layout, errors, prior, z, rounds, 0.01)
-    point = _by_source(layout, z)
-    evidence = -cost - 0.5 * (errors.log + prior.log + np.linalg.slogdet(hessian)[1])
-    if problem.gold is not None:
+    return _Maximum(_by_source(layout, z), cost, hessian), errors, prior
+
+
+def _evidence(problem: Problem, layout: _Layout, maximum: _Maximum, errors: _PairErrors, prior: _Prior) -> FloatArray:
+    """Return the log evidence of each hypothesis."""
+    point, hessian = maximum.point, maximum.hessian
+    evidence: FloatArray = -maximum.cost - 0.5 * (errors.log + prior.log + np.linalg.slogdet(hessian)[1])
+    if errors.gold is not None:
         own = np.log(np.where(errors.gold[:, 0] > 0.0, errors.gold[:, 0], 1.0))
         evidence += 0.5 * (own - layout.leads * np.log(errors.gold[:, 2])).sum(axis=1)
-    evidence += _useless(problem, layout, prior, point[:, 0], hessian[:, :m, :m])
+    evidence += _useless(problem, layout, prior, point[:, 0], hessian[:, : problem.m, : problem.m])
     majority = _majority(problem, layout, point, layout.size**0)
     if problem.scatter is None:
-        evidence += majority
-    else:
-        phi, _, sign = problem.features(point[:, 0])
-        inside = (layout.same > 0.0) & layout.member[:, :, None]
-        copies = layout.member.any(axis=1) & ~layout.school[:, 0]
-        plain, told = problem.scatter.evidence(np.tanh(point[:, 0]), (phi * sign) @ _turn(phi), inside, copies)
-        seen = np.logaddexp(plain, told) + majority
-        if copies.any():  # those that repeat each other word for word may be one voice
-            one = _majority(problem, layout, point, np.where(layout.member, 1.0 / layout.size, 1.0))
-            seen = np.logaddexp(seen, told + math.log(OUTVOTED) + one)
-        evidence += seen
-    return _Maximum(point, evidence, hessian), errors, prior
+        return evidence + majority
+    phi, _, sign = problem.features(point[:, 0])
+    inside = (layout.same > 0.0) & layout.member[:, :, None]
+    copies = layout.member.any(axis=1) & ~layout.school[:, 0]
+    plain, told = problem.scatter.evidence(np.tanh(point[:, 0]), (phi * sign) @ _turn(phi), inside, copies)
+    seen = np.logaddexp(plain, told) + majority
+    if copies.any():  # those that repeat each other word for word may be one voice
+        one = _majority(problem, layout, point, np.where(layout.member, 1.0 / layout.size, 1.0))
+        seen = np.logaddexp(seen, told + math.log(OUTVOTED) + one)
+    return evidence + seen
 
 
 def _by_source(layout: _Layout, z: FloatArray) -> FloatArray:
@@ -616,7 +625,8 @@ def _descend(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return where Levenberg-Marquardt ends, the cost there and the Hessian of the last look."""
     anywhere = layout.member.any(axis=0)
-    sharers: slice | IntArray = slice(problem.m) if anywhere.all() else np.flatnonzero(anywhere)
+    # Picking some of the sources is worth it if they are few.
+    sharers: slice | IntArray = slice(problem.m) if 2 * anywhere.sum() > problem.m else np.flatnonzero(anywhere)
     of = _Squares.of(layout, errors, prior, sharers)
     trial, active = z, np.arange(len(z))
     damp, expected, cost = np.full(len(z), 1e-3), np.ones(len(z)), np.full(len(z), 1e300)
@@ -677,8 +687,8 @@ def _useless(problem: Problem, layout: _Layout, prior: _Prior, u: FloatArray, he
     weight = 1.0 / (prior.scale**2 + problem.luck) / layout.size
     middle = MEAN / SPREAD**2 + (weight * u).sum(axis=1, keepdims=True)
     middle /= 1.0 / SPREAD**2 + weight.sum(axis=1, keepdims=True)
-    level, chance = layout.sum(u) / layout.size, layout.sum(np.broadcast_to(problem.luck, u.shape)) / layout.size
-    total = chance + 1.0 / layout.sum((layout.same * hessian).sum(axis=2))
+    level, chance = layout.sum(u) / layout.size, (layout.same @ problem.luck) / layout.size
+    total = chance + 1.0 / layout.sum(np.vecdot(layout.same, hessian))
     square = TAILS * (layout.tau[:, None] ** 2 + chance)
     ratio = -0.5 * level**2 / total - 0.5 * np.log(2.0 * total / square)
     ratio += 0.5 * (TAILS + 1.0) * np.log(1.0 + (level * chance / total - middle) ** 2 / square)
@@ -722,17 +732,16 @@ def mean_sign(problem: Problem, u: FloatArray) -> FloatArray:
 def _begin(problem: Problem, layout: _Layout) -> FloatArray:
     """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
     usable = problem.usable
-    typical = np.median(problem.variance[usable]) if usable.any() else 1.0
-    weight = np.where(usable, 1.0 / (problem.variance + typical), 0.0)
+    weight = problem.weight
     inside = layout.same * layout.member[:, :, None]
     between = weight * (1.0 - inside)
     agreement = between * problem.value
     level = agreement.sum(axis=(1, 2)) / (2e-9 + between.sum(axis=(1, 2)))
     q = np.repeat(np.sqrt(np.clip(level, 0.05, 0.9))[:, None], problem.m, axis=1)
     for _ in range(12):
-        below = (between @ (q**2)[:, :, None])[:, :, 0]
-        new = 0.5 * (q + (agreement @ q[:, :, None])[:, :, 0] / np.maximum(below, 1e-9))
-        q = np.where(below > 1e-9, np.clip(new, -0.97, 0.97), q)
+        below = _times(between, q**2)
+        new = 0.5 * (q + _times(agreement, q) / np.maximum(below, 1e-9))
+        q = np.where(below > 1e-9, np.minimum(np.maximum(new, -0.97), 0.97), q)
     x = np.zeros_like(q)
     if layout.spot.shape[2]:
         mates = inside * usable
@@ -789,8 +798,9 @@ def fit(
     one, where the fit is, first at its beginning and then at its end.
     """
     point, evidence = np.zeros((len(group), 2, problem.m)), np.zeros(len(group))
-    for rows, _, maximum, _, _ in _chunks(problem, group, form, tau, omega, begin, reference, rounds):
-        point[rows], evidence[rows] = maximum.point, maximum.evidence
+    for rows, layout, maximum, errors, prior in _chunks(problem, group, form, tau, omega, begin, reference, rounds):
+        point[rows] = maximum.point
+        evidence[rows] = _evidence(problem, layout, maximum, errors, prior)
     return point, evidence
 
 

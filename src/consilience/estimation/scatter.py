@@ -80,7 +80,7 @@ class Scatter:
         y, size = self.value, np.abs(quality)
         by = (1.0 - self.level) * (size * (1.0 - size))[:, :, None] * (size**2)[:, None, :] / self.smooth
         null = np.stack([1.0 - y**2, y * (1.0 - y), self.smooth * self.ratio]) / self.smooth
-        plain = self._regressions(np.broadcast_to(null[:, None], (3, *by.shape)), by)
+        plain = self._regressions(null[:, None], by)
         if not copies.any():
             return plain, np.full(len(size), -np.inf)
         base = np.clip(base, 0.0, 0.98)
@@ -92,13 +92,13 @@ class Scatter:
         return plain + np.where(copies, math.log(1.0 - VERBATIM), 0.0), np.where(copies, told, -np.inf)
 
     def _regressions(self, columns: FloatArray, by: FloatArray) -> FloatArray:
-        """Return the log evidence ``(B,)``; the columns are those of A and B, and what they explain."""
+        """Return the log evidence ``(B,)``; columns, of each or of all, are those of A and B, and what they explain."""
         m = by.shape[1]
         weight = self.power / (self.error + MISFIT**2)
         weighted, steep = weight * columns, weight * by
         # A, B and the rest. A trace of the rest is kept for stability.
         curve = 0.5 * np.einsum("kbij,lbij->bkl", weighted, columns) + np.diag([1.0, EASE**-2, 1e-6])
-        whole = np.zeros((len(by), m + 3, m + 3))
+        whole = np.empty((len(by), m + 3, m + 3))
         whole[:, m:, m:] = curve
         whole[:, :m, m:] = np.einsum("bij,kbij->bik", by, weighted)
         whole[:, m:, :m] = whole[:, :m, m:].transpose(0, 2, 1)

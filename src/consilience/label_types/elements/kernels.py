@@ -21,7 +21,9 @@ def overlap(values: FloatArray, left: int, right: int) -> float:
     for axis in range(half):
         low = max(values[left, axis], values[right, axis])
         high = min(values[left, half + axis], values[right, half + axis])
-        inside *= max(high - low, 0.0)
+        if high < low:
+            return 0.0
+        inside *= high - low
         one *= values[left, half + axis] - values[left, axis]
         two *= values[right, half + axis] - values[right, axis]
         same &= values[left, axis] == values[right, axis] and values[left, half + axis] == values[right, half + axis]
@@ -130,11 +132,19 @@ def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntA
         if a_end - a > b_end - b:
             a, a_end, b, b_end = b, b_end, a, a_end
         gain = np.zeros((a_end - a, b_end - b))
+        total, met, alone = 0.0, np.zeros(b_end - b, dtype=np.bool_), True
         for i in range(a_end - a):
+            once = False
             for j in range(b_end - b):
                 if codes[a + i] == codes[b + j]:
                     gain[i, j] = overlap(values, a + i, b + j)
-        costs[k] = min(max(1.0 - 2.0 * best_total(gain) / size, 0.0), 1.0)
+                    if gain[i, j] > 0.0:
+                        alone = alone and not once and not met[j]
+                        once = met[j] = True
+                        total += gain[i, j]
+        if not alone:  # there is a choice
+            total = best_total(gain)
+        costs[k] = min(max(1.0 - 2.0 * total / size, 0.0), 1.0)
     return costs
 
 
@@ -155,40 +165,46 @@ def match_elements(
         first, size = starts[item], starts[item + 1] - starts[item]
         own = sources[first : first + size]
         strength = np.zeros((size, size))
+        low = values[first : first + size, 0].copy()
+        high = values[first : first + size, values.shape[1] // 2].copy()
         for i in range(size):
             for j in range(i + 1):
+                if high[j] < low[i] or high[i] < low[j] or (i != j and own[i] == own[j]):
+                    continue
                 share = overlap(values, first + i, first + j)
-                if share >= threshold and (i == j or own[i] != own[j]):
+                if share >= threshold:
                     same = codes[first + i] == codes[first + j]
                     strength[i, j] = strength[j, i] = share if same else OTHER_CLASS * share
-        alive = np.ones(size, dtype=np.bool_)
-        support = np.empty(size)
+        living, support = np.arange(size), np.empty(size)
         best = np.zeros(size, dtype=np.int64)
         for i in range(size):
-            support[i] = _gather(strength[i], own, alive, best)[1]
-        left = size
-        while left:
-            count, _ = _gather(strength[_strongest(values, first, support, alive)], own, alive, best)
-            taken = best[:count].copy()
-            for element in taken:
-                alive[element] = False
-                group[first + element] = n_groups
-            for element in taken:
-                for other in range(size):
-                    if alive[other] and strength[element, other] > 0.0:
-                        support[other] = _gather(strength[other], own, alive, best)[1]
-            left -= count
+            support[i] = _gather(strength[i], own, living, best)[1]
+        while len(living):
+            count, _ = _gather(strength[_strongest(values, first, support, living)], own, living, best)
+            for k in range(count):
+                group[first + best[k]] = n_groups
+            left = 0
+            for other in living:
+                if group[first + other] < 0:
+                    living[left] = other
+                    left += 1
+            taken, living = best[:count].copy(), living[:left]
+            for other in living:
+                for element in taken:
+                    if strength[other, element] > 0.0:
+                        support[other] = _gather(strength[other], own, living, best)[1]
+                        break
             items[n_groups] = item
             n_groups += 1
     return group, items[:n_groups]
 
 
 @numba.njit(cache=True, nogil=True)
-def _gather(strength: FloatArray, sources: IntArray, alive: BoolArray, best: IntArray) -> tuple[int, float]:
+def _gather(strength: FloatArray, sources: IntArray, living: IntArray, best: IntArray) -> tuple[int, float]:
     """Write the best living partner of each source into `best`; return how many there are, and their total overlap."""
     count, previous = 0, -1
-    for other in range(len(strength)):
-        if not alive[other] or strength[other] <= 0.0:
+    for other in living:
+        if strength[other] <= 0.0:
             continue
         if sources[other] != previous:
             previous = sources[other]
@@ -203,13 +219,11 @@ def _gather(strength: FloatArray, sources: IntArray, alive: BoolArray, best: Int
 
 
 @numba.njit(cache=True, nogil=True)
-def _strongest(values: FloatArray, first: int, support: FloatArray, alive: BoolArray) -> int:
+def _strongest(values: FloatArray, first: int, support: FloatArray, living: IntArray) -> int:
     """Return the living element of most support; of equal ones that with the smallest corners, whoever drew it."""
-    chosen = -1
-    for i in range(len(support)):
-        if not alive[i]:
-            continue
-        if chosen < 0 or support[i] > support[chosen] + 1e-12:
+    chosen = living[0]
+    for i in living[1:]:
+        if support[i] > support[chosen] + 1e-12:
             chosen = i
         elif support[i] >= support[chosen] - 1e-12:
             for axis in range(values.shape[1]):
@@ -217,7 +231,7 @@ def _strongest(values: FloatArray, first: int, support: FloatArray, alive: BoolA
                     if values[first + i, axis] < values[first + chosen, axis]:
                         chosen = i
                     break
-    return chosen
+    return int(chosen)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -195,8 +195,9 @@ class ElementLaw(SimilarityLaw):
         seen = chunk.observed[matched.item, :few].astype(np.float64)
         triples = np.zeros((3, few, few, few))
         for a in range(few):
-            own = mine[:, [a]]
-            triples[:, a] = [(own * seen).T @ seen, (own * mine).T @ seen, (own * mine).T @ mine]
+            own = mine[:, a] > 0.0
+            marked, there = mine[own], seen[own]
+            triples[:, a] = [there.T @ there, marked.T @ there, marked.T @ marked]
         marks = np.bincount(matched.source, minlength=m)
         parts = {"marks": marks, "triples": triples, "matches": self._matches(matched, m)}
         return Statistics({**super().statistics(chunk), **parts})

@@ -88,7 +88,7 @@ class ElementSpace(LabelSpace):
         return ends.reshape(corners.shape)
 
     def as_batch(self, labels: Any) -> Batch:
-        return as_object_array(self.tidy(cell) for cell in self.reader.read(labels))
+        return as_object_array(map(self.tidy, self.reader.read(labels)))
 
     def read_text(self, cells: Batch) -> Batch:
         read = list(cells)

@@ -264,11 +264,14 @@ class _Closed(_Curved):
         flat = tangents - (points @ tangents.T)[:, :, None] * points[:, None]
         near = self.exp(points[:, None], own[:, :, None] * flat)
 
-        def cosine(to: FloatArray) -> FloatArray:
-            found = np.concatenate([(near @ to[:, :, None])[:, :, 0], to @ anywhere.T], axis=1)
-            return np.clip(np.abs(found) if self.folded else found, -1.0, 1.0)
+        place = np.empty((len(points), NEAR + ANYWHERE))
 
-        apart = np.arccos(cosine(points))
+        def cosine(to: FloatArray) -> FloatArray:
+            place[:, :NEAR] = (near @ to[:, :, None])[:, :, 0]
+            np.matmul(to, anywhere.T, out=place[:, NEAR:])
+            return np.abs(place, out=place) if self.folded else place
+
+        apart = np.arccos(np.clip(cosine(points), -1.0, 1.0))
         wide = (d - 1) * np.log((apart + NARROW) / (np.sin(apart) + NARROW))
         own_density = wide - apart**2 / (2.0 * own**2) - d / 2.0 * np.log(2.0 * np.pi * own**2)
         volume = np.log(2.0) + (d + 1) / 2.0 * np.log(np.pi) - lgamma((d + 1) / 2.0) - np.log(2.0) * self.folded
@@ -282,13 +285,15 @@ class _Closed(_Curved):
             to = np.zeros_like(points)
             to[rows] = votes[rows, source]
             table = self._log_density(np.minimum(angles, self.farthest), each)
-            place = (cosine(to) + 1.0) * (COSINES / 2.0)
-            cell = np.minimum(place.astype(np.int32), COSINES - 1)
-            place -= cell
-            place *= np.diff(table)[cell]
-            place += table[cell]
-            place *= counted[:, source, None]
-            height += place
+            slope = np.diff(table)
+            line = cosine(to)
+            line += 1.0
+            line *= COSINES / 2.0
+            cell = line.astype(np.intp)
+            line *= slope.take(cell, mode="clip")
+            line += (table[:-1] - slope * np.arange(COSINES)).take(cell, mode="clip")
+            line *= counted[:, source, None]
+            height += line
         weight = np.exp(height - height.max(axis=1, keepdims=True))
         return self.size**2 * np.asarray((weight * apart**2).sum(axis=1) / weight.sum(axis=1))
 

@@ -99,8 +99,8 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         n = len(observed)
         rows, sources = np.nonzero(observed)
         said = labels[rows, sources].tolist()
-        ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
-        place = np.lexsort((np.array([ranks[text] for text in said]), rows))  # independent of the order of the columns
+        place = np.array(sorted(range(len(said)), key=said.__getitem__), dtype=np.int64)
+        place = place[np.argsort(rows[place], kind="stable")]  # independent of the order of the columns
         rows, sources = rows[place], sources[place]
         weight = np.maximum(parameters.weight, 1e-9) * discount_correlated(observed, parameters.correlation)
         weights, texts = weight[rows, sources], labels[rows, sources]
@@ -155,10 +155,10 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         labels = np.full(n, None, dtype=object)
         labels[same >= 0] = texts[same[same >= 0]]
         anew = (same < 0) & (starts[:-1] < starts[1:])
+        heaviest = np.lexsort((-weights, np.repeat(np.arange(n), np.diff(starts)))).tolist()
         for item in np.flatnonzero(anew).tolist():
-            first, last = starts[item], starts[item + 1]
-            heaviest = first + np.argsort(-weights[first:last], kind="stable")
-            labels[item] = table.spelled(words[ends[item] : ends[item + 1]], heaviest.tolist())
+            votes = heaviest[starts[item] : starts[item + 1]]
+            labels[item] = table.spelled(words[ends[item] : ends[item + 1]], votes)
         flat, places = np.concatenate([table.words, words]), np.concatenate([table.starts, table.starts[-1] + ends[1:]])
         pairs = np.column_stack([np.repeat(len(texts) + np.arange(n), np.diff(starts)), np.arange(len(texts))])
         return labels, anew, text_costs(flat, places, pairs, kind)
