@@ -217,7 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             verdict(
                 f"{what}, labels: not above the plain vote",
                 np.mean(labels["ours"]) <= np.mean(labels["majority"]),
-                f"{np.mean(labels['ours']):.3f}, plain vote {np.mean(labels['majority']):.3f}",
+                f"{np.mean(labels['ours']):.3f} against {np.mean(labels['majority']):.3f}",
             )
             for what, labels in (("one of each level", level_labels), ("all documents", any_labels))
         ),
