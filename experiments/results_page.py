@@ -75,16 +75,20 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
 def also_missed(claim: Claim, files: Sequence[ResultsFile], plain: Mapping[str, Compared]) -> list[str]:
     """Return what goes beyond the claim and was missed: targets, and tables in which the plain vote is ever better."""
     return [
-        f"{words} ({evidence})"
+        f"{link(file.name)}: {words} ({evidence})"
         for file in files
         for words, holds, evidence in file.targets
         if not holds and not re.search(claim.targets, words)
     ] + [
-        f"{file.name}: the plain vote is never better (it is in {len(plain[file.name].behind)} of "
+        f"{link(file.name)}: the plain vote is never better (it is in {len(plain[file.name].behind)} of "
         f"{len(plain[file.name].settings)} settings, listed at the end)"
         for file in files
         if file.name in plain and plain[file.name].behind
     ]
+
+
+def link(name: str) -> str:
+    return f"[{name}](../../experiments/results/{name}.md)"
 
 
 def section(number_of: str, claim: Claim, folder: Path, plain: Mapping[str, Compared]) -> tuple[list[str], str]:
@@ -120,7 +124,7 @@ def section(number_of: str, claim: Claim, folder: Path, plain: Mapping[str, Comp
     elif also := also_missed(claim, files, plain):
         blocks.append("Other targets that were missed:")
         blocks.append("\n".join(f"- {words}" for words in also))
-    links = ", ".join(f"[{file.name}.md](../../experiments/results/{file.name}.md)" for file in files)
+    links = ", ".join(link(file.name) for file in files)
     missing = [name for name in claim.files if name not in by_name]
     blocks.append(f"Tables: {links}." + (f" Not run: {', '.join(missing)}." if missing else ""))
     return blocks, verdict
@@ -161,13 +165,13 @@ def beyond(folder: Path) -> list[str]:
     rows, missed = [], []
     for topic, names, words, pattern in BEYOND:
         files = [file for file in (ResultsFile.read(folder, name) for name in names) if file is not None]
-        targets = [target for file in files for target in file.targets if re.search(pattern, target[0])]
-        held = sum(holds for _, holds, _ in targets)
+        targets = [(file.name, *one) for file in files for one in file.targets if re.search(pattern, one[0])]
+        held = sum(holds for _, _, holds, _ in targets)
         verdict = NOT_RUN if not files else "holds" if held == len(targets) else IN_PART if held else AGAINST
         share = f" ({held} of {len(targets)} targets)" if targets else ""
-        links = ", ".join(f"[{file.name}](../../experiments/results/{file.name}.md)" for file in files)
+        links = ", ".join(link(file.name) for file in files)
         rows.append(f"| {topic} | {words} | {verdict}{share} | {links} |")
-        missed += [f"- {topic}: {words} ({why})." for words, holds, why in targets if not holds]
+        missed += [f"- {topic}, {link(name)}: {words} ({why})." for name, words, holds, why in targets if not holds]
     return [
         "## Beyond the paper",
         "What the paper does not have. The targets stand in the linked tables.",
@@ -203,7 +207,7 @@ def against_plain(plain: Mapping[str, Compared]) -> tuple[str, list[str]]:
     """Return how often the plain vote is better, in one sentence, and every table with the settings where it is."""
     total, worse = (sum(len(getattr(one, name)) for one in plain.values()) for name in ("settings", "behind"))
     rows = [
-        f"| [{name}](../../experiments/results/{name}.md) | {len(one.settings)} | {len(one.behind)} | "
+        f"| {link(name)} | {len(one.settings)} | {len(one.behind)} | "
         f"{'missed' if one.behind else 'holds'} | {'; '.join(one.behind)} |"
         for name, one in plain.items()
     ]
@@ -213,7 +217,7 @@ def against_plain(plain: Mapping[str, Compared]) -> tuple[str, list[str]]:
         "These tables have both our result and the plain vote (majority, mean, equal weights or best vote). The target "
         "of each table is that the plain vote is never better. The last column lists every setting in which it is, by "
         "the digits shown; our number comes first. "
-        "[never_worse](../../experiments/results/never_worse.md) counts how often ours is worse in random settings.",
+        f"{link('never_worse')} counts how often ours is worse in random settings.",
         "\n".join(["| table | settings | plain vote better | target | where |", "|---|---:|---:|---|---|", *rows]),
     ]
 
