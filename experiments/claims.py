@@ -339,10 +339,11 @@ CLAIMS = (
         (
             *(Figure(f"rankings, {m} sources, ours", f"stored {stored}", "",
                      ("board_games", "Rankings", f"{m} simulated, ours", "end model"))
-              for m, stored in ((3, ".1680"), (9, ".1595"), (18, ".1578"))),
+              for m, stored in ((3, ".1680"), (9, ".1595"), (12, ".1598"), (18, ".1578"))),
             *(Figure(f"rankings: {name}", paper, "", ("board_games", "Rankings", name, "end model"))
               for name, paper in (("supervised, 5%", ".1921"), ("supervised, 10%", ".1829"),
-                                  ("heuristics, majority", ""), ("heuristics, ours", ".1915"))),
+                                  ("supervised, 20%", "stored .1720"), ("heuristics, majority", ""),
+                                  ("heuristics, ours", ".1915"))),
             *(Figure(f"ratings, {m} sources, ours", paper, "",
                      ("board_games", "Ratings", f"{m} simulated, ours", "end model"))
               for m, paper in ((3, ".3005"), (18, ".2828"))),
