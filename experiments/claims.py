@@ -201,7 +201,7 @@ CLAIMS = (
             BetterAbove("mixed sources, mean weight 1.2, ours", 0.585),
             BetterAbove("alike sources, weight 1, ours", 0.478),
         ),
-        "at least|not below majority|never below the plain vote",
+        "at least|not below majority|^Coordinates",
         "The reference implementation sums squared distances although its votes follow plain distances, and leaves "
         "out the normalizing constant Z(y). With both corrected, ours is as good as knowing the weights except at "
         "the two ends. At mean weight .05, half of the weights are zero and the others .1, and a thousand items do "
