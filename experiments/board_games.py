@@ -37,13 +37,24 @@ TRAIN, TEST = 5000, 1000
 SOURCES = (3, 6, 9, 12, 15, 18)
 LAW = "1/3 U(.2, 1)"
 RANKING_SHARES, RATING_SHARES = (0.05, 0.1, 0.2, 0.5, 1.0), (0.01, 0.1, 0.25, 0.5, 1.0)
-#: Kendall errors that are stored with the paper's code, by simulated sources, and that the paper prints.
+#: Kendall errors that are stored with the paper's code, by simulated sources, and of single rows: printed for the
+#: heuristics and up to 10% of the gold, stored for more.
 STORED = {3: 0.16803, 6: 0.16348, 9: 0.15947, 12: 0.15975, 15: 0.15824, 18: 0.15781}
-PAPER_RANKING = {"supervised, 5%": 0.1921, "supervised, 10%": 0.1829, "heuristics, ours": 0.1915}
-#: Mean squared errors by simulated sources, and of the printed table.
+PAPER_RANKING = {
+    "supervised, 5%": 0.1921,
+    "supervised, 10%": 0.1829,
+    "supervised, 20%": 0.1720,
+    "supervised, 50%": 0.1626,
+    "supervised, 100%": 0.1555,
+    "heuristics, ours": 0.1915,
+}
+#: Mean squared errors by simulated sources, and of single rows: printed in the table, or by the paper's code.
 PRINTED = {3: 0.3005, 6: 0.2881, 9: 0.2832, 12: 0.2834, 15: 0.2806, 18: 0.2828}
 PAPER_RATING = {
     "supervised, 1%": 0.4605,
+    "supervised, 10%": 0.3186,
+    "supervised, 50%": 0.2871,
+    "supervised, 100%": 0.2836,
     "bad subset, 10%": 0.8043,
     "bad subset, 25%": 0.4628,
     "heuristics, ours": 0.8824,
@@ -166,25 +177,23 @@ def verdicts(rankings: Cells, ratings: Cells, counts: Sequence[int]) -> str:
         for part in ("", ": labels"):
             gaps = {m: found[f"{m} simulated, ours{part}"] - found[f"{m} simulated, {other}{part}"] for m in counts}
             worst = max(gaps, key=lambda m: gaps[m])
-            claim = f"{what}, simulated sources{part}: not above the plain vote (to .002) at any m"
-            lines.append(verdict(claim, gaps[worst] <= 0.002, f"at worst {gaps[worst]:+.4f}, at m = {worst}"))
+            claim = f"{what}, simulated sources{part}: not above the plain vote (to .002) at any number"
+            lines.append(verdict(claim, gaps[worst] <= 0.002, f"at worst {gaps[worst]:+.4f}, with {worst}"))
             ours, plain = found[f"heuristics, ours{part}"], found[f"heuristics, {other}{part}"]
             claim = f"{what}, heuristics{part}: not above the plain vote (to .002)"
-            lines.append(verdict(claim, ours <= plain + 0.002, f"{ours:.4f}, plain vote {plain:.4f}"))
+            lines.append(verdict(claim, ours <= plain + 0.002, f"{ours:.4f} against {plain:.4f}"))
         few, many = (found[f"{m} simulated, ours"] for m in (counts[0], counts[-1]))
         claim = f"{what}, paper: more sources train a better model"
         lines.append(verdict(claim, many < few, f"{few:.4f} with {counts[0]}, {many:.4f} with {counts[-1]}"))
-    tenth, twelve = ranked["supervised, 20%"], min(ranked[f"{m} simulated, ours"] for m in counts if m <= 12)
-    lines.append(
-        verdict("rankings, paper: twelve sources beat 20% of the gold", twelve < tenth, f"{twelve:.4f}, {tenth:.4f}")
-    )
+    gold, twelve = ranked["supervised, 20%"], min(ranked[f"{m} simulated, ours"] for m in counts if m <= 12)
+    claim = "rankings, paper: twelve sources beat 20% of the gold"
+    lines.append(verdict(claim, twelve < gold, f"{twelve:.4f} against {gold:.4f}"))
     ours, gold = ranked["heuristics, ours"], ranked["supervised, 5%"]
-    lines.append(
-        verdict("rankings, paper: heuristics are as good as 5% of the gold", ours <= gold, f"{ours:.4f}, {gold:.4f}")
-    )
+    claim = "rankings, paper: heuristics are as good as 5% of the gold"
+    lines.append(verdict(claim, ours <= gold, f"{ours:.4f} against {gold:.4f}"))
     ours, bad = rated["heuristics, ours"], rated["bad subset, 10%"]
     claim = "ratings, paper: heuristics are comparable to a bad subset of 10% (within a tenth)"
-    lines.append(verdict(claim, ours <= 1.1 * bad, f"{ours:.4f}, {bad:.4f}"))
+    lines.append(verdict(claim, ours <= 1.1 * bad, f"{ours:.4f} against {bad:.4f}"))
     return "\n".join(lines)
 
 

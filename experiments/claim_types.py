@@ -65,7 +65,7 @@ class Claim:
 
     Lines under "Targets" of the files decide as well if the pattern `targets` finds something in their words; with
     `against` they speak against the claim. `differs` says how text and code of the paper differ, `needs` what has to be
-    there before the experiment can run, `why` in a few words what keeps the claim from holding as a whole.
+    there before the experiment can run, `why` explains the verdict in a few words.
     """
 
     title: str

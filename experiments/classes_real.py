@@ -1,4 +1,4 @@
-"""Claim: on real labeling functions the default is never worse than the majority vote, and mostly better.
+"""Claim: on real labeling functions the default is never below the plain vote, and mostly above random ties, too.
 
 Reads the five WRENCH sets from the folder ``wrench`` in the folder that CONSILIENCE_DATA names.
 """
@@ -100,7 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = [
         "Accuracy / macro-F1 / expected calibration error (15 bins), all in percent, on items that at least one "
         "labeling function votes on; fitted on the same votes without labels. Ranges are over random tie-breaks. "
-        "The confidence of a majority vote is its share of the votes.",
+        'The confidence of a majority vote is its share of the votes. `method="majority"` is the plain vote, which '
+        "`predict_baseline` returns; it decides ties for the more frequent class.",
         _table(measured),
         "Rows marked * are from our survey of the peers, not run again here: accuracy / F1, where F1 is that of the "
         "positive class for youtube and sms and macro-F1 for the others. Its copies of youtube and trec differ "
@@ -141,16 +142,19 @@ def _sizes(data: dict[str, public_data.WrenchSet]) -> str:
 
 
 def _verdicts(measured: dict[str, dict[str, Scores]]) -> str:
-    lines, not_below, above = [], [], []
+    lines, above_plain, not_below, above = [], [], [], []
     for name, target in TARGETS.items():
         ours = float(measured[name]["auto"].accuracy[0])
-        plain = measured[name]["majority, random ties"].accuracy
+        plain, ties = (measured[name][row].accuracy for row in ('method="majority"', "majority, random ties"))
         lines.append(verdict(f"{name} at least {target}", ours >= target, f"auto reaches {ours:.2f}"))
-        not_below += [name] if ours >= plain.min() else []
-        above += [name] if ours > plain.max() else []
-    lines.append(
-        verdict("Never below the range of majority vote", len(not_below) == len(TARGETS), f"on {len(not_below)} of 5")
-    )
+        above_plain += [name] if ours >= plain[0] else []
+        not_below += [name] if ours >= ties.min() else []
+        above += [name] if ours > ties.max() else []
+    for claim, found in (
+        ("Never below the plain vote", above_plain),
+        ("Never below the range of majority vote with random ties", not_below),
+    ):
+        lines.append(verdict(claim, len(found) == len(TARGETS), f"not below on {len(found)} of {len(TARGETS)}"))
     lines.append(verdict("Above that range on at least four", len(above) >= 4, f"on {', '.join(above) or 'none'}"))
     return "\n".join(lines)
 

@@ -240,7 +240,8 @@ def _verdicts(chosen: list[Column], ratios: dict[str, dict[str, list[float]]]) -
     for column in chosen:
         ours = OURS_SPD if column.kind == "spd" else OURS
         target, reached = TARGETS[column.kind], float(np.mean(ratios[column.name][ours]))
-        lines.append(verdict(f"{column.name} at most {target}", reached <= target, f"ours is {reached:.3f}"))
+        claim = f"{column.name}: at most {target} times the oracle's error"
+        lines.append(verdict(claim, reached <= target, f"{reached:.3f}"))
     return "\n".join(lines)
 
 

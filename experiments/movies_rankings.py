@@ -174,16 +174,18 @@ def verdicts(counts: Sequence[int], skipped: Cells, counted: Cells, labels: Cell
         )
         gaps = {m: ours[m] - oracle[m] for m in run_at if m >= 9}
         worst = max(gaps, key=lambda m: gaps[m])
-        also = f"; elsewhere the reference has {REFERENCE[0]} at 18, its oracle {REFERENCE[1]}" if law == TEXT else ""
+        elsewhere = f"; on other draws of 18, the reference has {REFERENCE[0]} and its oracle {REFERENCE[1]}"
+        also = elsewhere if law == TEXT else ""
         lines.append(
             verdict(
-                f"labels, {law}: within {ORACLE_GAP} of the oracle at every m >= 9 run",
+                f"labels, {law}: within {ORACLE_GAP} of the oracle with 9 sources or more",
                 gaps[worst] <= ORACLE_GAP,
-                f"at worst {gaps[worst]:+.4f}, at m = {worst}{also}",
+                f"at worst {gaps[worst]:+.4f}, with {worst}{also}",
             )
         )
         behind = [m for m in run_at if ours[m] > plain[m]]
-        lines.append(verdict(f"labels, {law}: below majority vote at every m run", not behind, f"not at {behind}"))
+        claim = f"labels, {law}: below majority vote at every number of sources"
+        lines.append(verdict(claim, not behind, unless(behind)))
     for law in [law for law in LAWS if (law, last, "ours") in counted]:
         for name, model in ((CODE, "network of the code"), ("ours", "network of the text"), (TREES, "trees")):
             run_at = [m for m in counts if m >= 9 and (law, m, name) in counted]
@@ -193,9 +195,9 @@ def verdicts(counts: Sequence[int], skipped: Cells, counted: Cells, labels: Cell
             worst = max(gaps, key=lambda m: gaps[m])
             lines.append(
                 verdict(
-                    f"{model}, {law}: below the stored curve of the reference at every m >= 9 run, ties counted",
+                    f"{model}, {law}: below the stored curve of the reference with 9 sources or more, ties counted",
                     gaps[worst] < 0,
-                    f"at worst {gaps[worst]:+.4f}, at m = {worst}",
+                    f"at worst {gaps[worst]:+.4f}, with {worst}",
                 )
             )
     for name, model in ((CODE, "code"), ("ours", "text")):
@@ -204,12 +206,21 @@ def verdicts(counts: Sequence[int], skipped: Cells, counted: Cells, labels: Cell
             verdict(
                 f"network of the {model}, {TEXT}, paper: 12 sources are enough to beat 20% of the gold",
                 12 in beaten,
-                f"at {beaten} sources" if beaten else "at no number of sources",
+                f"with {listed(beaten)}" if beaten else "with no number of sources",
             )
         )
     worse = [m for m in counts if np.mean(skipped[TEXT, m, "ours"]) > np.mean(skipped[TEXT, m, "majority"])]
-    lines.append(verdict(f"end model, {TEXT}: below majority vote at every m", not worse, f"not at {worse}"))
-    return "\n".join(lines).replace("not at []", "at all of them")
+    claim = f"end model, {TEXT}: below majority vote at every number of sources"
+    lines.append(verdict(claim, not worse, unless(worse)))
+    return "\n".join(lines)
+
+
+def unless(behind: Sequence[int]) -> str:
+    return f"not with {listed(behind)}" if behind else "at all of them"
+
+
+def listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def picture(counts: Sequence[int], laws: Sequence[str], skipped: Cells) -> list[Panel]:

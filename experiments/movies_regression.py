@@ -211,9 +211,9 @@ def verdicts(models: Cells, simulated_labels: dict[int, Cells], simulated_models
                 "simulated sources: labels within .001 of the oracle", max(gaps) <= 0.001, f"at worst {max(gaps):+.4f}"
             ),
             verdict(
-                "simulated sources, split 42: end model at most the reference's (to .005) at every m",
+                "simulated sources, split 42: end model at most the reference's (to .005) at every number",
                 theirs[worst] <= 0.005,
-                f"at worst {theirs[worst]:+.4f}, at m = {worst}",
+                f"at worst {theirs[worst]:+.4f}, with {worst}",
             ),
         ]
     )

@@ -1,8 +1,8 @@
-"""Put together ``docs/explanation/results.md`` from the tables in ``results/``: the paper beside what was measured.
+"""Write ``docs/explanation/results.md`` from the tables in ``results/``: the claims of the paper beside our results.
 
 ``python -m experiments.results_page`` writes the page, and the measured numbers into the README; with ``--check`` it
 only says whether both are up to date.
-Nothing is run. `claims.py` says which cells of which tables stand beside which number of the paper.
+No experiment is run. `claims.py` says which cells of which tables stand beside which number of the paper.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ PAGE = RESULTS.parent.parent / "docs" / "explanation" / "results.md"
 README = RESULTS.parent.parent / "README.md"
 NOT_RUN = "not run"
 INTRODUCTION = (
-    "What *Universalizing Weak Supervision* says in its tables, figures and theorems, and what comes out here. *paper* "
-    "is printed there, or read off a picture (~); *reference, run again* is the code of its authors, run by us on "
-    "draws of its own; *measured here* are cells of the tables that are linked, made by the commands in their second "
-    "lines. This page is put together from those tables by `python -m experiments.results_page`; "
-    "`consilience reproduce --list` shows how to make the tables."
+    "This page compares the tables, figures and theorems of *Universalizing Weak Supervision* with our measurements. "
+    "The column *paper* has numbers that are printed in the paper, read off a figure (~), or stored with the code of "
+    "its authors (*stored*). *Reference, run again* is that code, run by us on its own random draws. *Measured here* "
+    "shows cells of the linked tables; the second line of each table is the command that makes it. "
+    "`python -m experiments.results_page` writes this page from the tables, and `consilience reproduce --list` lists "
+    "the experiments."
 )
 IN_PART, AGAINST = "holds in part", "does not hold"
 VERDICTS = {
-    "holds": "the claim is true of our runs",
-    "holds better": "it is, and ours is better than the reference implementation or the bound",
-    IN_PART: "some comparisons that were set for it came out as claimed and others did not; both are named",
-    AGAINST: "none did, or the claim is refuted; the reason is given",
+    "holds": "all comparisons came out as claimed",
+    "holds better": "the same, and our results are better than those of the reference implementation or the bound",
+    IN_PART: "some comparisons came out as claimed and others did not; both are listed",
+    AGAINST: "no comparison came out as claimed, or the claim is refuted; the reason is given",
     NOT_RUN: "there is no table in `experiments/results/`; `consilience reproduce` makes it",
 }
 
@@ -62,7 +63,7 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
         if left < right if test.below else left > right:
             held.append(f"{test.ours} {side} {test.other}")
         else:
-            missed.append(f"{test.ours} {left:g} is not {side} {test.other} {right:g}")
+            missed.append(f"{test.ours} {side} {test.other} ({left:g} against {right:g})")
     if missed:
         lines = [*(f"- holds: {words}" for words in held), *(f"- missed: {words}" for words in missed)]
         return (IN_PART if held else AGAINST), claim.reason, lines
@@ -74,16 +75,20 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
 def also_missed(claim: Claim, files: Sequence[ResultsFile], plain: Mapping[str, Compared]) -> list[str]:
     """Return what goes beyond the claim and was missed: targets, and tables in which the plain vote is ever better."""
     return [
-        f"{words} ({evidence})"
+        f"{link(file.name)}: {words} ({evidence})"
         for file in files
         for words, holds, evidence in file.targets
         if not holds and not re.search(claim.targets, words)
     ] + [
-        f"{file.name}: the plain vote is not better in any setting ({len(plain[file.name].behind)} of "
-        f"{len(plain[file.name].settings)}, listed at the end)"
+        f"{link(file.name)}: the plain vote is never better (it is in {len(plain[file.name].behind)} of "
+        f"{len(plain[file.name].settings)} settings, listed at the end)"
         for file in files
         if file.name in plain and plain[file.name].behind
     ]
+
+
+def link(name: str) -> str:
+    return f"[{name}](../../experiments/results/{name}.md)"
 
 
 def section(number_of: str, claim: Claim, folder: Path, plain: Mapping[str, Compared]) -> tuple[list[str], str]:
@@ -91,7 +96,7 @@ def section(number_of: str, claim: Claim, folder: Path, plain: Mapping[str, Comp
     files = [file for file in (ResultsFile.read(folder, name) for name in claim.files) if file is not None]
     blocks = [f"## {number_of} {claim.title}", f"*{claim.where}.* {claim.says}"]
     if claim.differs:
-        blocks.append(f"Text and code of the paper differ: {claim.differs}")
+        blocks.append(f"The text and the code of the paper differ. {claim.differs}")
     if not files:
         needs = f" {claim.needs}" if claim.needs else ""
         blocks += [f"**{NOT_RUN}**: {', '.join(f'`{name}`' for name in claim.files)}.{needs}"]
@@ -117,9 +122,9 @@ def section(number_of: str, claim: Claim, folder: Path, plain: Mapping[str, Comp
             "\n".join(f"- {words}: {'holds' if holds else 'missed'} ({why})" for words, holds, why in targets)
         )
     elif also := also_missed(claim, files, plain):
-        blocks.append("Targets beyond the claim that were missed:")
+        blocks.append("Other targets that were missed:")
         blocks.append("\n".join(f"- {words}" for words in also))
-    links = ", ".join(f"[{file.name}.md](../../experiments/results/{file.name}.md)" for file in files)
+    links = ", ".join(link(file.name) for file in files)
     missing = [name for name in claim.files if name not in by_name]
     blocks.append(f"Tables: {links}." + (f" Not run: {', '.join(missing)}." if missing else ""))
     return blocks, verdict
@@ -132,8 +137,7 @@ def page(folder: Path = RESULTS) -> str:
     for index, claim in enumerate(CLAIMS, 1):
         blocks, verdict = section(f"{index}.", claim, folder, plain)
         sections += blocks
-        why = claim.why if verdict in (IN_PART, AGAINST) else ""
-        overview.append(f"| {index} | {claim.title} | {claim.where} | {verdict} | {why} |")
+        overview.append(f"| {index} | {claim.title} | {claim.where} | {verdict} | {claim.why} |")
         found.append(verdict)
     counts = [f"{found.count(name)} {_plural(name, found.count(name))}" for name in VERDICTS if name in found]
     sentence, compared = against_plain(plain)
@@ -157,20 +161,21 @@ def _plural(verdict: str, count: int) -> str:
 
 
 def beyond(folder: Path) -> list[str]:
-    """Return what the paper does not have: a verdict for each topic, and every target that was missed."""
+    """Return a verdict for each topic that the paper does not have, and every target that was missed."""
     rows, missed = [], []
     for topic, names, words, pattern in BEYOND:
         files = [file for file in (ResultsFile.read(folder, name) for name in names) if file is not None]
-        targets = [target for file in files for target in file.targets if re.search(pattern, target[0])]
-        held = sum(holds for _, holds, _ in targets)
+        targets = [(file.name, *one) for file in files for one in file.targets if re.search(pattern, one[0])]
+        held = sum(holds for _, _, holds, _ in targets)
         verdict = NOT_RUN if not files else "holds" if held == len(targets) else IN_PART if held else AGAINST
         share = f" ({held} of {len(targets)} targets)" if targets else ""
-        links = ", ".join(f"[{file.name}](../../experiments/results/{file.name}.md)" for file in files)
+        links = ", ".join(link(file.name) for file in files)
         rows.append(f"| {topic} | {words} | {verdict}{share} | {links} |")
-        missed += [f"- {topic}: {words} ({why})." for words, holds, why in targets if not holds]
+        missed += [f"- {topic}, {link(name)}: {words} ({why})." for name, words, holds, why in targets if not holds]
     return [
         "## Beyond the paper",
-        "\n".join(["| | | verdict | tables |", "|---|---|---|---|", *rows]),
+        "What the paper does not have. The targets stand in the linked tables.",
+        "\n".join(["| topic | what is measured | verdict | tables |", "|---|---|---|---|", *rows]),
         "Targets that were missed:",
         "\n".join(dict.fromkeys(missed)) or "none.",
     ]
@@ -202,16 +207,17 @@ def against_plain(plain: Mapping[str, Compared]) -> tuple[str, list[str]]:
     """Return how often the plain vote is better, in one sentence, and every table with the settings where it is."""
     total, worse = (sum(len(getattr(one, name)) for one in plain.values()) for name in ("settings", "behind"))
     rows = [
-        f"| [{name}](../../experiments/results/{name}.md) | {len(one.settings)} | {len(one.behind)} | "
+        f"| {link(name)} | {len(one.settings)} | {len(one.behind)} | "
         f"{'missed' if one.behind else 'holds'} | {'; '.join(one.behind)} |"
         for name, one in plain.items()
     ]
     sentence = f"the plain vote is better than ours in {worse} of {total} comparisons, listed at the end"
     return sentence, [
         "## Against the plain vote",
-        "Every table that has the plain vote (majority, mean, equal weights, best vote) beside ours, and every setting "
-        "in which it is better by the digits shown, ours first. The target of each table is that it never is. How "
-        "often ours is worse in random configurations is in [never_worse](../../experiments/results/never_worse.md).",
+        "These tables have both our result and the plain vote (majority, mean, equal weights or best vote). The target "
+        "of each table is that the plain vote is never better. The last column lists every setting in which it is, by "
+        "the digits shown; our number comes first. "
+        f"{link('never_worse')} counts how often ours is worse in random settings.",
         "\n".join(["| table | settings | plain vote better | target | where |", "|---|---:|---:|---|---|", *rows]),
     ]
 

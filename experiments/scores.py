@@ -229,7 +229,8 @@ def verdicts(measured: dict[str, Measured], limits: dict[str, float | None]) -> 
     for name, limit in limits.items():
         if limit is not None and name in measured:
             reached = float(np.mean(measured[name].ratio["auto"]))
-            lines.append(verdict(f"{name} at most {limit:.2f}", reached <= limit, f"{reached:.3f}"))
+            claim = f"{name}: at most {limit:.2f} times the oracle's error"
+            lines.append(verdict(claim, reached <= limit, f"{reached:.3f}"))
     return lines
 
 

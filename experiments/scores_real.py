@@ -172,7 +172,8 @@ def run_workers(folder: Path) -> tuple[str, list[str]]:
     rows.append(["all", *(f"{error:.1f} ({r:.3f})" for error, r in average)])
     columns = ["MSE (r)", "mean of the workers", 'method="isotropic"', 'method="em"', "auto"]
     reached = float(average[-1, 0])
-    line = verdict(f"workers, MSE at most {MEAN_OF_WORKERS} of the mean", reached <= MEAN_OF_WORKERS, f"{reached:.1f}")
+    claim = f"workers, MSE at most that of their mean, {MEAN_OF_WORKERS}"
+    line = verdict(claim, reached <= MEAN_OF_WORKERS, f"{reached:.1f}")
     return markdown_table(columns, rows), [line]
 
 

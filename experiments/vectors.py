@@ -222,7 +222,8 @@ def verdicts(measured: dict[Setting, dict[str, list[float]]]) -> str:
     lines = []
     for setting, limit in TARGETS.items():
         value = float(np.mean(measured[setting]["auto"]))
-        lines.append(verdict(f"{describe(setting)} at most {limit:.2f}", value <= limit, f"{value:.3f}"))
+        claim = f"{describe(setting)}: at most {limit:.2f} times the oracle's error"
+        lines.append(verdict(claim, value <= limit, f"{value:.3f}"))
     return "\n".join(lines)
 
 
