@@ -160,7 +160,7 @@ def test_estimator_of_ones_own_must_return_finite_weights(weight):
 
 def test_loaded_model_cannot_learn_on(tmp_path):
     cs.LabelModel(cs.Classes(2)).fit(matrix()).save(tmp_path / "model.npz")
-    with pytest.raises(UnsupportedError, match="read from a file"):
+    with pytest.raises(UnsupportedError, match="loaded from a file"):
         cs.LabelModel.load(tmp_path / "model.npz").partial_fit(matrix())
 
 

@@ -155,7 +155,7 @@ class SourceMismatchError(ConsilienceError, ValueError):
     >>> model = LabelModel(Classes(2)).fit({"ann": [0, 1], "bob": [0, 1], "cleo": [0, 0]})
     >>> model.predict({"ann": [0], "bob": [1], "zoe": [0]})
     Traceback (most recent call last):
-    consilience.exceptions.SourceMismatchError: ... missing ['cleo'], unknown ['zoe']. ...
+    consilience.exceptions.SourceMismatchError: ... 'cleo' is missing; 'zoe' is unknown. ...
     """
 
 

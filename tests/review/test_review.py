@@ -213,7 +213,7 @@ def test_what_cannot_be_reviewed_is_refused_in_two_lines(tmp_path, monkeypatch):
     (tmp_path / "other.csv").write_text("item,about\nz1,nothing\n")
     refused_by_program(tmp_path, *arguments, "--gold", "own.csv", words=("was not written by", "a new file"))
     refused_by_program(tmp_path, *arguments, "--show", "texts", words=("neither a file nor a column",))
-    refused_by_program(tmp_path, *arguments, "--show", "other.csv", words=("is among the votes", "same ids"))
+    refused_by_program(tmp_path, *arguments, "--show", "other.csv", words=("items of the votes", "same ids"))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
