@@ -154,7 +154,10 @@ class DependencyTrees(LabelSpace):
         """Return an object array of integer arrays: ``(length,)``, or ``(length, 2)`` with relations."""
         from consilience.label_types.trees.kernels import tree_faults
 
-        cells = read_each(labels, self._tree)
+        cells = list(labels)
+        # Arrays of heads are ready: reading millions of them one by one takes longer than checking all at once.
+        if self.relations is not None or not all(map(_is_heads, cells)):
+            cells = read_each(cells, self._tree)
         flat, starts = flatten(cells)
         sizes = np.diff(starts)
         if sizes.max(initial=0) > MOST_TOKENS:
@@ -338,6 +341,10 @@ def flatten(cells: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
     flat: npt.NDArray[Any] = np.concatenate(list(cells)) if len(cells) else np.zeros(0, dtype=np.int64)
     heads = flat if flat.ndim == 1 else np.ascontiguousarray(flat[:, 0])
     return heads, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _is_heads(cell: object) -> bool:
+    return isinstance(cell, np.ndarray) and cell.ndim == 1 and cell.dtype == np.int64
 
 
 def _fault(heads: IntArray, fault: int, token: int) -> str:
