@@ -124,7 +124,8 @@ def _tell(number: int, story: Story, target: Path, output: Output, seed: int) ->
     votes = example.votes
     with output.working(f"fitting {story.name}"):
         model = fit_votes(example.space, votes, seed=seed)
-        labels, plain, sure = model.predict(votes), model.predict_baseline(votes), model.confidence(votes)
+        belief, plain = model.posterior(votes), model.predict_baseline(votes)
+        labels, sure = belief.labels, belief.confidence
         rows = scores(story, example, labels, plain, seed)
     output.text(f"\n--- {number}  {story.title} ---")
     output.text(f"{story.text} {votes.n_items} items, {votes.n_sources} sources, no known labels.\n")

@@ -72,13 +72,23 @@ class ElementReader:
 
     def read(self, labels: Any) -> Batch:
         """Return an object array of float arrays ``(elements, corners)``, and codes of classes last."""
-        sets = [self._set(label, index) for index, label in enumerate(labels)]
+        sets = list(labels)
+        if not all(map(self._is_ready, sets)):
+            sets = [self._set(label, index) for index, label in enumerate(sets)]
         try:
             self._check(np.concatenate([np.zeros((0, self.width)), *sets]), 0)
         except InvalidLabelError:
             for index, numbers in enumerate(sets):  # finds the wrong set
                 self._check(numbers, index)
         return as_object_array(sets)
+
+    def _is_ready(self, label: Any) -> bool:
+        return (
+            isinstance(label, np.ndarray)
+            and label.dtype == np.float64
+            and label.ndim == 2
+            and label.shape[1] == self.width
+        )
 
     def _set(self, label: Any, index: int) -> FloatArray:
         if isinstance(label, np.ndarray) and label.dtype.kind in "iuf" and label.ndim == 2 and len(label):

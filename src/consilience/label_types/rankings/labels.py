@@ -23,6 +23,7 @@ UNSEEN = -1
 MOST_ITEMS = 32767
 
 _GROUPS = (tuple, set, frozenset)
+_IN_ORDERS = (str, *_GROUPS)
 
 
 @dataclass(frozen=True)
@@ -263,10 +264,10 @@ def _read_cell(cell: Any, codes: ItemCodes, expected: str) -> list[Any]:
             f"label {plain_value(cell)!r} is not a ranking. Give {expected}, for each row and source."
         )
     entries = [plain_value(entry) for entry in cell]
-    names = tuple(sorted(set(names_of(cell) or names_of(entries))))
-    if codes.number is None and names:
-        codes = ItemCodes(len(names), names)
-    if isinstance(cell, NamedOrder) or any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
+    if codes.number is None:
+        names = tuple(sorted(set(names_of(cell) or names_of(entries))))
+        codes = ItemCodes(len(names), names) if names else codes
+    if isinstance(cell, NamedOrder) or any(isinstance(entry, _IN_ORDERS) for entry in entries):
         if codes.names is None:
             raise InvalidLabelError(
                 f"label {str(entries)[:80]} is an order, not a list of positions. Name the items: Rankings([...]), or "
