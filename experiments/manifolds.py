@@ -1,6 +1,6 @@
 """Claim: on curved spaces, where squared distances do not add up, labels are as good as with the true scales.
 
-Six sources around one point (by symmetry, the place does not matter): half of them good, half bad.
+Six sources, half of them good, half bad, with normal noise in the tangent space at the truth.
 """
 
 from __future__ import annotations
@@ -90,24 +90,15 @@ def columns(quick: bool) -> list[Column]:
 
 
 def simulate_votes(column: Column, scale: FloatArray, rng: np.random.Generator) -> tuple[cs.Votes, FloatArray]:
-    """Return votes around one true point, and that point for every item."""
+    """Return votes around true points of the space, and these."""
     space = column.space
-    truth = np.repeat(_center(space)[None], column.n_items, axis=0)
-    if isinstance(space, cs.SPD):  # the only one of the spaces that is not the same everywhere
+    if isinstance(space, cs.SPD):
         roots = rng.normal(size=(column.n_items, space.n, space.n))
         truth = roots @ np.swapaxes(roots, 1, 2) / space.n + 0.2 * np.eye(space.n)
+    else:
+        truth = space.random(column.n_items, rng)
     votes = [_noisy(space, truth, one, rng) for one in scale]
     return cs.Votes.from_array(np.stack(votes, axis=1)), truth
-
-
-def _center(space: cs.LabelSpace) -> FloatArray:
-    if isinstance(space, cs.SPD):
-        return np.eye(space.n)
-    if isinstance(space, cs.Hyperbolic):
-        return space.project(np.zeros(space.d + 1))
-    if isinstance(space, cs.Sphere):
-        return np.eye(space.d + 1)[0]
-    raise TypeError(f"no center of {space!r}")
 
 
 def _noisy(space: cs.LabelSpace, truth: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
@@ -123,9 +114,19 @@ def _noisy(space: cs.LabelSpace, truth: FloatArray, scale: float, rng: np.random
     length = np.linalg.norm(flat, axis=1, keepdims=True)
     if isinstance(space, cs.Hyperbolic):
         unit = space.radius
-        reach = np.minimum(length / unit, 29.0)  # labels lie within 30 curvature radii
-        return space.project(np.hstack([np.zeros_like(length), unit * np.sinh(reach) * flat / length]))
-    return np.hstack([np.cos(length), np.sin(length) * flat / length])
+        reach = np.minimum(length / unit, 26.0)  # labels lie within 30 curvature radii
+        around = unit * np.hstack([np.cosh(reach), np.sinh(reach) * flat / length])
+        return space.project(_reflected(around, unit * np.eye(truth.shape[1])[0], truth, -1.0))
+    around = np.hstack([np.cos(length), np.sin(length) * flat / length])
+    return space.project(_reflected(around, np.eye(truth.shape[1])[0], truth, 1.0))
+
+
+def _reflected(points: FloatArray, start: FloatArray, end: FloatArray, sign: float) -> FloatArray:
+    """Return points mirrored so that `start` comes to `end`, by the product in which the first axis has this sign."""
+    across = start - end
+    signed = across * np.where(np.arange(len(start)) == 0, sign, 1.0)
+    part = (points * signed).sum(axis=1) / np.maximum((across * signed).sum(axis=1), 1e-300)
+    return points - 2.0 * part[:, None] * across
 
 
 def _power(matrices: FloatArray, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
@@ -208,9 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = [
         f"Mean squared distance of the labels to the truth, divided by that of labels made with the true scales and "
         f"the likelihood of the wrapped normal; mean and standard deviation over the seeds. {N_SOURCES} sources. "
-        "Sources err by normal noise in the tangent space at the truth. All items have the same truth, by symmetry, so "
-        "that `auto` would rightly find that votes on one item are no closer than on different ones; `moments` does "
-        "not ask. For K=-50 votes lie up to a hundred curvature radii apart.",
+        "Sources err by normal noise in the tangent space at the truth. The truth is uniform on the sphere, and within "
+        "about one curvature radius of the origin of hyperbolic space. For K=-50 votes lie many curvature radii apart.",
         _table(hyperbolic, ratios),
         "On the sphere relative to the Frechet mean with the true scales, for matrices to the Karcher mean with them.",
         *(_table(group, ratios) for group in groups),
