@@ -108,7 +108,7 @@ class Metric(LabelSpace):
         for index, (one, two) in enumerate(zip(left, right, strict=True)):
             value = self._call(one, two, index)
             try:
-                if np.ndim(value) != 0:
+                if not isinstance(value, (int, float)) and np.ndim(value) != 0:
                     raise TypeError
                 numbers[index] = float(value)
             except (TypeError, ValueError, OverflowError):
