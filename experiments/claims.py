@@ -517,7 +517,8 @@ BEYOND = (
     ("boxes and spans", ("boxes_spans",), "sets of boxes in images and of spans in texts", "."),
     ("texts", ("texts",), "translations by crowd workers, chosen or rewritten", "."),
     ("end models", ("end_models_real",), "whether soft labels and confidence help on real data", "."),
-    ("trust", ("fresh_seeds", "never_worse", "calibration", "known_labels", "audit_coverage"),
+    ("trust",
+     ("fresh_seeds", "never_worse", "calibration", "calibration_real", "known_labels", "audit_coverage"),
      "losses to the plain vote, and whether confidence is right", "."),
 )  # fmt: skip
 

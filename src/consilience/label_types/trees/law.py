@@ -60,7 +60,7 @@ class TreeParameters(Parameters):
 
     probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
     log_odds: Annotated[FloatArray, Axes("h m")]  # log-odds of a wrong head on a token of middle difficulty
-    # Standard deviation of the log-odds after the pair table, which limits how far EM moves them
+    # Standard deviation of the log-odds after the pair table, which limits how far EM moves them; 0 where it does not
     spread: Annotated[FloatArray, Axes("h m", 0.0, infinite=True)]
     plausible: Annotated[FloatArray, Axes("h", 1.0 + 1e-6)]  # number of plausible wrong heads, above one
     difficulty: Annotated[FloatArray, Axes("h", 0.0)]  # standard deviation of the difficulty of tokens
@@ -222,7 +222,10 @@ class TreeLaw(Law):
             return self.from_weights(np.ones(len(quality)), request)
         heads, chance, difficulty = self.shape(statistics)
         error = _error(quality, chance)
-        step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
+        # By default error rates stay those of the pair table. On single tokens, errors that parsers share look like
+        # knowledge, and EM would drive one parser after the other towards perfection.
+        free = np.isfinite(hypothesis.spread) & (request.method == "em")
+        step = np.where(free, hypothesis.spread, 0.0) * (1.0 - quality**2)
         return replace(
             self._of_log_odds(_log_odds(error, difficulty)),
             plausible=np.full(1, heads),
