@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Modules that argue no claim.
 HELPERS = {
     "claim_types", "claims", "film_sets", "label_draws", "parser_families", "parser_settings", "plots", "public_data",
-    "preference_draws", "readme_numbers", "results_files", "results_page", "tables", "train_parsers",
+    "preference_draws", "readme_numbers", "results_files", "results_page", "tables", "train_parsers", "__init__",
 }  # fmt: skip
 
 
