@@ -55,6 +55,14 @@ def test_error_rates_of_independent_parsers_are_found(method):
     assert uas(model.predict(votes), truth) > 1.0 - min(true) + 0.02
 
 
+def test_error_rates_are_those_of_the_agreement_of_pairs_unless_em_is_asked_for():
+    votes, _ = parses(RATES)
+    moments = cs.partitions.Moments.of(votes, TREES)
+    from_sums = cs.LabelModel(TREES, random_state=0).fit_moments(moments).expected_cost_
+    np.testing.assert_allclose(fit(votes).expected_cost_, from_sums)
+    assert np.abs(fit(votes, method="em").expected_cost_ - from_sums).max() > 1e-4
+
+
 def test_the_weight_is_the_log_odds_plus_the_log_of_the_plausible_heads():
     votes, _ = parses(RATES)  # sums of costs make bad parsers look better than they are
     assert fit(votes, method="isotropic").expected_cost_[3] < RATES[3] - 0.05
