@@ -189,6 +189,15 @@ def test_a_third_source_that_contradicts_two_equal_ones_is_the_bad_one(method, m
     assert model.expected_cost_[2] > 0.5
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_one_vote_per_sentence_is_the_label():
+    votes, _ = parses(RATES, n=40)
+    alone = np.arange(40) % 4
+    table = cs.Votes.from_array(votes.labels, observed=np.arange(4) == alone[:, None])
+    labels = fit(table).predict(table)
+    assert all(np.array_equal(one, votes.labels[row, alone[row]]) for row, one in enumerate(labels))
+
+
 def test_random_trees_carry_no_signal():
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_array(np.stack([TREES.random_trees(np.full(80, 15), rng) for _ in range(4)], axis=1))

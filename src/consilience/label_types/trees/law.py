@@ -460,7 +460,7 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
     total = both[enough].sum()
     coincident = total * float(np.median(same[enough] / both[enough])) if total else 0.0
     # The mean number of other votes on a token with two votes.
-    others = round(float(sentence_sums[1].sum() / max(np.trace(sentence_sums[1]), 1.0))) - 2
+    others = max(round(float(sentence_sums[1].sum() / max(np.trace(sentence_sums[1]), 1.0))) - 2, 0)
     rate = float(np.median(agree[enough] / tokens[enough])) if total else 0.5
     ratio = _contradicting_agreement(HEADS, others, rate, difficulty)
     seen = (coincident + BORROWED_ERRORS * np.interp(PLAUSIBLE_HEADS, HEADS, ratio)) / (total + BORROWED_ERRORS)
