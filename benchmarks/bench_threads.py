@@ -38,7 +38,7 @@ QUICK = 1 / 2000
 
 @dataclass(frozen=True)
 class Case:
-    """A label type with how true labels are drawn, and how many items are fitted and labelled.
+    """A label type with how true labels are drawn, and how many items are fitted and labeled.
 
     A fit reads some thousand items first and the others only where those leave something open, so that a part of its
     time does not depend on the number of items. There are as many items as let both take about a second or more.
@@ -47,7 +47,7 @@ class Case:
     space: Any
     draw: Callable[[np.random.Generator, int], Any]
     fitted: int
-    labelled: int
+    labeled: int
 
 
 def on_hyperboloid(rng: np.random.Generator, size: int) -> np.ndarray:
@@ -75,11 +75,11 @@ def seconds(work: Callable[[], Any], threads: int) -> tuple[float, float, Any]:
 
 def measure(case: Case, share: float, turns: int) -> dict[str, Any]:
     """Return medians of wall and CPU seconds by what is done and threads, and whether labels are the same."""
-    fitted, labelled = (max(1, round(size * share)) for size in (case.fitted, case.labelled))
+    fitted, labeled = (max(1, round(size * share)) for size in (case.fitted, case.labeled))
     rng = np.random.default_rng(0)
-    truth = case.draw(rng, max(fitted, labelled))
+    truth = case.draw(rng, max(fitted, labeled))
     votes = cs.simulate(case.space, truth, np.linspace(0.3, 1.2, SOURCES), rng)
-    to_fit, to_label = votes[:fitted], votes[:labelled]
+    to_fit, to_label = votes[:fitted], votes[:labeled]
     model = cs.LabelModel(case.space, random_state=0)
     jobs: dict[str, Callable[[], Any]] = {"fit": lambda: model.fit(to_fit), "predict": lambda: model.predict(to_label)}
     taken: dict[tuple[str, int], list[tuple[float, float]]] = {}
@@ -94,7 +94,7 @@ def measure(case: Case, share: float, turns: int) -> dict[str, Any]:
                     labels.append(result)
     found = {key: np.median(values, axis=0) for key, values in taken.items()}
     same = all(np.array_equal(labels[0], other) for other in labels[1:])
-    return {"items": {"fit": fitted, "predict": labelled}, "times": found, "same": same}
+    return {"items": {"fit": fitted, "predict": labeled}, "times": found, "same": same}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -222,3 +222,16 @@ def test_intervals_of_ranking_weights_cover_at_their_nominal_rate(n, rankings):
         bounds.append(1.96 * model.standard_error_)
     share = (np.array(errors) <= np.array(bounds)).mean()
     assert 0.90 <= share <= 0.99, f"{share:.3f}"
+
+
+@pytest.mark.parametrize("name", ["K=-1, d=5, mild (.1-.8)", "S^2 (.05-.8)"])
+def test_votes_on_manifolds_lie_around_true_points_that_differ(name):
+    # Squared distances over those of the scale are chi-squared with d degrees: mean d, variance 2 d. Five standard
+    # errors of 200 items: a false alarm in two million.
+    manifolds = importlib.import_module("experiments.manifolds")
+    column = next(one for one in manifolds.columns(quick=False) if one.name == name)
+    dimension, scale = column.space.d, np.array([0.1])
+    votes, truth = manifolds.simulate_votes(column, scale, np.random.default_rng(0))
+    square = column.space.distance(votes.labels[:, 0], truth) ** 2 / scale**2
+    assert abs(square.mean() - dimension) < 5.0 * np.sqrt(2.0 * dimension / len(truth))
+    assert column.space.distance(truth[1:], truth[:-1]).mean() > 5.0 * scale
